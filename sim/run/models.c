@@ -12,46 +12,18 @@ bool models_counts(const struct parley_sim *sim, uint32_t node)
     return view.phase > PARLEY_PHASE_JOINING && view.phase != PARLEY_PHASE_LATE;
 }
 
-/* Into sim->scratch; of how many. */
-static uint32_t sum_up(struct parley_sim *sim)
-{
-    double *sum = sim->scratch;
-    uint32_t count = 0;
-    memset(sum, 0, sim->parameters * sizeof *sum);
-    for (uint32_t i = 0; i < sim->nodes; i++) {
-        if (!models_counts(sim, i)) continue;
-        const float *x = parley_sim_vector(sim, i);
-        for (uint64_t j = 0; j < sim->parameters; j++)
-            sum[j] += x[j];
-        count++;
-    }
-    return count;
-}
-
 void models_mean(struct parley_sim *sim, float *mean)
 {
-    uint32_t count = sum_up(sim);
+    uint32_t count = sim_sum(sim, models_counts, sim->scratch);
     for (uint64_t j = 0; j < sim->parameters; j++)
         mean[j] = (float)(sim->scratch[j] / (count ? count : 1));
 }
 
 double models_drift(struct parley_sim *sim)
 {
-    uint32_t count = sum_up(sim);
-    double *mean = sim->scratch, squares = 0, norm_sq = 0;
-    if (count == 0) return NAN;
-    for (uint64_t j = 0; j < sim->parameters; j++) {
-        mean[j] /= count;
-        norm_sq += mean[j] * mean[j];
-    }
-    for (uint32_t i = 0; i < sim->nodes; i++) {
-        if (!models_counts(sim, i)) continue;
-        const float *x = parley_sim_vector(sim, i);
-        for (uint64_t j = 0; j < sim->parameters; j++)
-            squares += (x[j] - mean[j]) * (x[j] - mean[j]);
-    }
-    double spread = sqrt(squares / count), norm = sqrt(norm_sq);
-    return spread == 0 || norm < 1e-12 ? spread : spread / norm;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (models_counts(sim, i)) return sim_drift(sim, models_counts);
+    return NAN;
 }
 
 /* ---- Each node's own ------------------------------------------------------------------------- */

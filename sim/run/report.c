@@ -310,7 +310,6 @@ static void conclude(struct sim_report *report, const struct verdict *v)
     struct parley_sim *sim = report->sim;
     struct sim_outcome *outcome = report->outcome;
     struct parley_view view;
-    bool ended = report->trained;
     parley_sim_view(sim, v->first, &view);
     digest_text(view.digest, outcome->digest);
     snprintf(outcome->hash, sizeof outcome->hash, "%016" PRIx64, parley_sim_run_hash(sim));
@@ -333,7 +332,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .exchanges = v->exchanges,
         .exchanges_dropped = v->dropped,
         .bytes_sent = parley_sim_bytes_sent(sim),
-        .bytes_trained = ended ? report->bytes_trained : parley_sim_bytes_sent(sim),
+        .bytes_trained = report->trained ? report->bytes_trained : parley_sim_bytes_sent(sim),
         .mass_error = parley_sim_mass_error(sim),
         .mass_dropped = v->mass_dropped,
         .wall_s = sim_report_wall() - report->wall_start_s,
@@ -343,10 +342,10 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .run_hash = outcome->hash,
         .node_steps_per_s = steps_per_s(report),
         .trained_s = (double)report->trained_us / 1e6,
-        .drift_trained = ended ? report->drift_trained : NAN,
-        .own_accuracy = ended ? report->own.mean : NAN,
-        .own_accuracy_worst = ended ? report->own.worst : NAN,
-        .own_accuracy_sd = ended ? report->own.deviation : NAN,
+        .drift_trained = report->trained ? report->drift_trained : NAN,
+        .own_accuracy = report->trained ? report->own.mean : NAN,
+        .own_accuracy_worst = report->trained ? report->own.worst : NAN,
+        .own_accuracy_sd = report->trained ? report->own.deviation : NAN,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
     if (report->coverage) add_coverage(report, &outcome->summary);

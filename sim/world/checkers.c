@@ -161,12 +161,17 @@ static double moved_of(const struct parley_sim *sim, uint64_t j)
     return (double)sum / MOVED_UNITS;
 }
 
-static uint32_t sum_into(const struct parley_sim *sim, double *sum)
+static bool is_counted(const struct parley_sim *sim, uint32_t node)
+{
+    return sim->hosts[node].counted;
+}
+
+uint32_t sim_sum(const struct parley_sim *sim, sim_counts *counts, double *sum)
 {
     uint32_t count = 0;
     memset(sum, 0, sim->parameters * sizeof *sum);
     for (uint32_t i = 0; i < sim->nodes; i++) {
-        if (!sim->hosts[i].counted) continue;
+        if (!counts(sim, i)) continue;
         const float *x = parley_sim_vector(sim, i);
         for (uint64_t j = 0; j < sim->parameters; j++)
             sum[j] += x[j];
@@ -175,41 +180,55 @@ static uint32_t sum_into(const struct parley_sim *sim, double *sum)
     return count;
 }
 
-void parley_sim_mean(const struct parley_sim *sim, double *mean)
+static uint32_t mean_of(const struct parley_sim *sim, sim_counts *counts, double *mean)
 {
-    uint32_t count = sum_into(sim, mean);
+    uint32_t count = sim_sum(sim, counts, mean);
     for (uint64_t j = 0; count > 0 && j < sim->parameters; j++)
         mean[j] /= count;
+    return count;
 }
 
-double parley_sim_spread(const struct parley_sim *sim)
+static double spread_of(const struct parley_sim *sim, sim_counts *counts)
 {
     double *mean = sim->scratch, squares = 0;
-    uint32_t count = 0;
-    parley_sim_mean(sim, mean);
+    uint32_t count = mean_of(sim, counts, mean);
     for (uint32_t i = 0; i < sim->nodes; i++) {
-        if (!sim->hosts[i].counted) continue;
+        if (!counts(sim, i)) continue;
         const float *x = parley_sim_vector(sim, i);
         for (uint64_t j = 0; j < sim->parameters; j++) {
             double d = x[j] - mean[j];
             squares += d * d;
         }
-        count++;
     }
     return count > 0 ? sqrt(squares / count) : 0;
 }
 
-double parley_sim_drift(const struct parley_sim *sim)
+double sim_drift(const struct parley_sim *sim, sim_counts *counts)
 {
-    double spread = parley_sim_spread(sim), norm_sq = 0;
+    double spread = spread_of(sim, counts), norm_sq = 0;
     for (uint64_t j = 0; j < sim->parameters; j++)
         norm_sq += sim->scratch[j] * sim->scratch[j];
     return spread == 0 || sqrt(norm_sq) < 1e-12 ? spread : spread / sqrt(norm_sq);
 }
 
+void parley_sim_mean(const struct parley_sim *sim, double *mean)
+{
+    mean_of(sim, is_counted, mean);
+}
+
+double parley_sim_spread(const struct parley_sim *sim)
+{
+    return spread_of(sim, is_counted);
+}
+
+double parley_sim_drift(const struct parley_sim *sim)
+{
+    return sim_drift(sim, is_counted);
+}
+
 double parley_sim_mass_error(const struct parley_sim *sim)
 {
-    uint32_t count = sum_into(sim, sim->scratch);
+    uint32_t count = sim_sum(sim, is_counted, sim->scratch);
     uint64_t sampled = 0;
     double squares = 0, expected_sq = 0;
     for (uint32_t i = 0; i < sim->nodes; i++)

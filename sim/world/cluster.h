@@ -366,6 +366,11 @@ bool sim_truth_samples(const struct parley_sim *sim, uint64_t at);
 void sim_truth_moved(struct parley_sim *sim, uint32_t thread, uint64_t at, const float *before,
                      const float *after, uint64_t n);
 void sim_check(struct parley_sim *sim);
+/* Over the models of those nodes that count: their sum into sum[parameters], and how many they are;
+ * the spread over the norm of the mean, which is left in sim->scratch; 0 of none. */
+typedef bool sim_counts(const struct parley_sim *sim, uint32_t node);
+uint32_t sim_sum(const struct parley_sim *sim, sim_counts *counts, double *sum);
+double sim_drift(const struct parley_sim *sim, sim_counts *counts);
 /* To that node, whose core is there, so many are alive, and nobody is suspect. */
 bool sim_sees(const struct parley_sim *sim, uint32_t node, uint32_t count);
 
