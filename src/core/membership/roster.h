@@ -164,6 +164,12 @@ static inline bool record_is_live(const struct record *r)
     return r->state == PARLEY_MEMBER_ALIVE || r->state == PARLEY_MEMBER_SUSPECT;
 }
 
+/* It has but said hello: what it does nobody knows yet. */
+static inline bool record_is_stranger(const struct record *r)
+{
+    return record_is_live(r) && r->clock == 0;
+}
+
 static inline bool record_is_waited_for(const struct record *r)
 {
     return record_is_live(r) && r->phase >= PARLEY_PHASE_TRAIN && r->phase <= PARLEY_PHASE_LOCKED;

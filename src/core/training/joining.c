@@ -85,12 +85,12 @@ static bool is_behind(const struct parley_node *node)
 static bool has_stranger(const struct parley_node *node)
 {
     for (uint32_t i = 0; !node->roster->shared && i < node->roster->count; i++)
-        if (record_is_live(record_of(node, i)) && record_of(node, i)->clock == 0) return true;
+        if (record_is_stranger(record_of(node, i))) return true;
     return false;
 }
 
-/* Of who has but said hello nobody knows yet what it does: it may train, and be far. Its word is on
- * its way, or else it is not waited for for long. */
+/* A stranger may train, and be far. Its word is on its way, or else it is not waited for for long.
+ */
 static bool awaits_word(struct parley_node *node)
 {
     struct training *t = &node->training;

@@ -61,7 +61,7 @@ static bool all_are_free(const struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if (may_serve(r) && r->follows != 0) return false;
-        if (record_is_live(r) && r->clock == 0) return false;
+        if (record_is_stranger(r)) return false;
     }
     return true;
 }
