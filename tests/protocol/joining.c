@@ -226,14 +226,6 @@ Test(joining, a_node_that_leaves_is_missed_by_nobody)
     parley_sim_free(sim);
 }
 
-static bool all_have_ended(struct parley_sim *sim, void *arg)
-{
-    (void)arg;
-    for (uint32_t i = 0; i < 4; i++)
-        if (!parley_sim_finished(sim, i, NULL)) return false;
-    return true;
-}
-
 Test(joining, all_may_leave_at_once)
 {
     /* As when all are interrupted: none waits to hand its work to one that leaves too. */
@@ -243,7 +235,7 @@ Test(joining, all_may_leave_at_once)
     scene_run(sim, 2 * SECOND);
     for (uint32_t i = 0; i < 4; i++)
         parley_sim_leave(sim, i);
-    scene_until(sim, 4, all_have_ended, NULL, 1);
+    scene_until(sim, 4, scene_all_ended, NULL, 1);
     parley_sim_free(sim);
 }
 

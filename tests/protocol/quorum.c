@@ -116,13 +116,6 @@ static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
     return sim;
 }
 
-static bool seven_ended(struct parley_sim *sim, void *error)
-{
-    for (uint32_t i = 0; i < 7; i++)
-        if (!parley_sim_finished(sim, i, error)) return false;
-    return true;
-}
-
 static void majority_of_three(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;
@@ -226,7 +219,7 @@ Test(quorum, a_minority_left_alone_ends_without_a_model)
         int error = 0;
         scene_run(sim, SECOND);
         if (heals) parley_sim_heal(sim);
-        scene_until(sim, 7, seven_ended, &error, 600);
+        scene_until(sim, 7, scene_all_ended, &error, 600);
         for (uint32_t i = 0; i < 7; i++) {
             struct parley_view view = scene_view(sim, i);
             parley_sim_finished(sim, i, &error);
@@ -251,7 +244,7 @@ Test(quorum, a_wall_that_falls_during_the_agreement_leaves_one_model)
         uint32_t done = 0;
         int error = 0;
         parley_sim_heal(sim);
-        scene_until(sim, 7, seven_ended, &error, 600);
+        scene_until(sim, 7, scene_all_ended, &error, 600);
         for (uint32_t i = 0; i < 7; i++) {
             view = scene_view(sim, i);
             parley_sim_finished(sim, i, &error);
@@ -280,13 +273,6 @@ static bool first_is_done(struct parley_sim *sim, void *arg)
 {
     (void)arg;
     return scene_phase(sim, 1) == PARLEY_PHASE_DONE;
-}
-
-static bool five_ended(struct parley_sim *sim, void *error)
-{
-    for (uint32_t i = 0; i < 5; i++)
-        if (!parley_sim_finished(sim, i, error)) return false;
-    return true;
 }
 
 Test(quorum, what_most_have_locked_is_the_only_model)
@@ -323,7 +309,7 @@ Test(quorum, what_most_have_locked_is_the_only_model)
         scene_run(sim, 40 * SECOND);
         cr_assert(parley_sim_finished(sim, 1, &error) && error == 0);
         parley_sim_heal(sim);
-        scene_until(sim, 5, five_ended, &error, 600);
+        scene_until(sim, 5, scene_all_ended, &error, 600);
         struct parley_view first = scene_view(sim, 1);
         for (uint32_t i = 0; i < 5; i++) {
             struct parley_view view = scene_view(sim, i);

@@ -95,6 +95,14 @@ static inline bool scene_is_set(struct parley_sim *sim, void *flag)
     return *(bool *)flag;
 }
 
+/* For scene_until(): all have ended. `error`: the last one's, or NULL. */
+static inline bool scene_all_ended(struct parley_sim *sim, void *error)
+{
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (!parley_sim_finished(sim, i, error)) return false;
+    return true;
+}
+
 /* For scene_until(): n0, n1 and n2 are. */
 static inline bool scene_three_are_done(struct parley_sim *sim, void *arg)
 {
