@@ -179,11 +179,11 @@ for budget in 'time 1s 2s' 'steps 1000 2000'; do
     grep '"event":"progress"' json | tail -n 1 | grep -q '"progress":1[,}]' || fail "$kind: $(tail -n 3 json)"
 done
 
-# Nor is it a fast node's part that counts: of these 1000 steps 600 are made once the slow one has made 100.
+# Nor is it a fast node's part that counts: of these 400 steps 240 are made once the slow one has made 40.
 rm -r lives
-life run -n 2 --steps 500 --resume --fault sleep=20ms:n1@0s --fault pause:n0@60%+1ms --json json || fail "two: $(cat err)"
+life run -n 2 --steps 200 --resume --fault sleep=20ms:n1@0s --fault pause:n0@60%+1ms --json json || fail "two: $(cat err)"
 made=$(sed '/"kind":"pause"/q' json | grep '"event":"progress".*"node":"n1"' | tail -n 1 | sed -E 's/.*"step":([0-9]*).*/\1/')
-[ "${made:-0}" -ge 50 ] || fail "60 % came when the slow one had made ${made:-no} steps"
+[ "${made:-0}" -ge 20 ] || fail "60 % came when the slow one had made ${made:-no} steps"
 
 refused() {
     local status=$1 text=$2
@@ -219,7 +219,7 @@ grep -q 'goes on from its step [1-9]' err || fail "the second part began anew: $
 cmp whole both || fail "two lives do not come to the model of one"
 # Of steps that all make in common who was started anew keeps the model's count, not its own of half.
 rm -r kept
-"$parley" run -q -n 2 --strategy allreduce --model mlp:32 --steps 8000 --checkpoint kept --checkpoint-every 10ms \
+"$parley" run -q -n 2 --strategy allreduce --model mlp:32 --steps 3000 --checkpoint kept --checkpoint-every 10ms \
     --fault restart:n1@50% > out 2> err || fail "restarted: $(cat err)"
-[ "$(steps n1 | head -n 1)" -gt 6000 ] || fail "n1 keeps its own steps: $(ls kept)"
+[ "$(steps n1 | head -n 1)" -gt 2250 ] || fail "n1 keeps its own steps: $(ls kept)"
 [ $failures -eq 0 ]

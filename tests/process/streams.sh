@@ -9,7 +9,7 @@ agreed() {
     [ "$(value live) $(value agreed) $(value known)" = "$1 $1 $2" ]
 }
 
-"$parley" run -n 4 --no-lane --streams 4 --model mlp:256,256 --epochs 6 --fault kill:1@40% --json json > out
+"$parley" run -n 4 --no-lane --streams 4 --model mlp:256,256 --epochs 3 --fault kill:1@40% --json json > out
 agreed 3 4
 "$parley" model verify parley-model.safetensors > verified
 

@@ -238,7 +238,7 @@ Test(quorum, a_wall_that_falls_during_the_agreement_leaves_one_model)
      * decide, all settle once more. Whoever is DONE holds the one digest of a majority. */
     const enum parley_phase phases[] = {PARLEY_PHASE_SETTLE, PARLEY_PHASE_PROPOSED,
                                         PARLEY_PHASE_HELD, PARLEY_PHASE_LOCKED};
-    for (uint64_t k = 0; k < 12; k++) {
+    for (uint64_t k = 0; k < 8; k++) {
         struct parley_sim *sim = four_in(phases[k % 4], 10 + k);
         struct parley_view holder = {0}, view;
         uint32_t done = 0;
