@@ -144,7 +144,7 @@ void parley_node_check(const struct parley_node *node)
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *m = record_of(node, i);
         live += record_is_live(m);
-        samples += m->samples;
+        samples += roster_samples(node->roster, (int)i);
         assert(roster_find(node->roster, m->boot) == (int)i);
     }
     assert(live == live_of(node) && samples == node->roster->samples);

@@ -261,6 +261,34 @@ Test(joining, who_are_started_anew_together_take_the_model_of_the_one_that_train
     }
 }
 
+Test(joining, who_are_started_anew_on_one_machine_hear_out_those_far_away)
+{
+    /* They need but one peer, and have it at once; those who trained on have not even been reached.
+     */
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 1,
+                                                                .seeds = 4,
+                                                                .parameters = 50,
+                                                                .latency_us = 200,
+                                                                .configure = scene_wait_for,
+                                                                .arg = (void *)(uintptr_t)1});
+    for (uint32_t i = 2; i < 4; i++)
+        parley_sim_latency(sim, i, 150000);
+    scene_train(sim, 4);
+    scene_run(sim, 3 * SECOND);
+    for (uint32_t i = 0; i < 2; i++)
+        parley_sim_kill(sim, i, false);
+    scene_run(sim, 5 * SECOND);
+    for (uint32_t i = 0; i < 2; i++)
+        parley_sim_start(sim, i);
+    scene_train(sim, 4);
+    scene_run(sim, 5 * SECOND);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_expect_eq(scene_view(sim, i).ledger.joins, 1, "n%u", i);
+    scene_agree(sim, 4, 3);
+    parley_sim_free(sim);
+}
+
 Test(joining, who_comes_takes_the_model_of_one_that_has_come_late)
 {
     /* All who were there first leave. The one that stays has few steps of its own in a model of

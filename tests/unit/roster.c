@@ -333,6 +333,38 @@ Test(roster, what_a_killed_cluster_had_used_is_counted_whoever_of_it_is_back)
     roster_close(&roster);
 }
 
+Test(roster, what_a_file_tells_of_is_counted_once_where_the_life_that_wrote_it_is_known)
+{
+    /* In whatever order they are heard of, also of a third life that goes on from the second's. */
+    static const uint64_t kept[] = {0, 100, 400}, made[] = {110, 520, 450};
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        struct parley_roster roster = roster_of(4);
+        int other = add(&roster, 9, "b");
+        train(&roster, other, 1000);
+        for (int i = 0; i < 3; i++) {
+            int life = orders[o][i], member = add(&roster, 7 - (uint64_t)life, "a");
+            roster.records[member].kept = kept[life];
+            roster.records[member].kept_all = kept[life] * 3;
+            train(&roster, member, made[life]);
+        }
+        cr_expect_eq(roster.samples, 1000 + 110 + 420 + 50, "%d: %d", (int)o, (int)roster.samples);
+        cr_expect_eq(roster.samples_absent, 0);
+        roster_close(&roster);
+    }
+}
+
+Test(roster, what_a_file_brings_from_elsewhere_is_counted_beside_a_short_former_life)
+{
+    struct parley_roster roster = roster_of(2);
+    train(&roster, add(&roster, 1, "a"), 40);
+    int member = add(&roster, 2, "a");
+    go_on(&roster, member, 100, 300);
+    cr_assert_eq(roster.samples, 300 + 40);
+    roster_close(&roster);
+}
+
 Test(roster, the_line_is_by_name_and_boot_whoever_came_first)
 {
     struct parley_roster roster = roster_of(MEMBERS);

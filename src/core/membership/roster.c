@@ -293,18 +293,54 @@ static void count_absent(struct parley_roster *roster)
     roster->samples_absent = absent;
 }
 
+/* The most that anybody's file tells of. */
+static void count_kept_all(struct parley_roster *roster, struct roster_place *place, uint64_t all)
+{
+    bool less = all < place->kept_all && place->kept_all == roster->kept_all;
+    place->kept_all = all;
+    if (less) roster->kept_all = 0;
+    for (uint32_t i = 0; less && i < roster->count; i++)
+        if (roster->places[i].kept_all > roster->kept_all)
+            roster->kept_all = roster->places[i].kept_all;
+    if (all > roster->kept_all) roster->kept_all = all;
+}
+
+/* What a process goes on from may be known of the one before it of its name: where it began before
+ * it met those that count that. Who has much more in its file brings it from elsewhere. */
+static bool is_counted_twice(const struct parley_roster *roster, const struct record *r)
+{
+    uint64_t samples = 0;
+    int other;
+    for (uint32_t at = 0; (other = roster_named(roster, r->name, &at)) != NONE;) {
+        const struct record *o = &roster->records[other];
+        bool before = o->kept < r->kept || (o->kept == r->kept && o->boot < r->boot);
+        if (before) samples += o->samples;
+    }
+    return samples > 0 && samples >= r->kept / 2;
+}
+
+uint64_t roster_samples(const struct parley_roster *roster, int member)
+{
+    const struct record *r = &roster->records[member];
+    uint64_t twice = roster->places[member].twice ? r->kept : 0;
+    return r->samples > twice ? r->samples - twice : 0;
+}
+
 static void count_work(struct parley_roster *roster, struct roster_place *place, uint32_t classes,
                        const struct record *r)
 {
     bool was_live = place->classes >> ROSTER_LIVE & 1u, lives = classes >> ROSTER_LIVE & 1u;
-    roster->samples += r->samples - place->samples;
-    roster->samples_gone += (lives ? 0 : r->samples) - (was_live ? 0 : place->samples);
+    if (r->kept > 0 && !place->twice) place->twice = is_counted_twice(roster, r);
+    uint64_t kept = place->twice ? 0 : r->kept;
+    uint64_t samples = roster_samples(roster, (int)(place - roster->places));
+    roster->samples += samples - place->samples;
+    roster->samples_gone += (lives ? 0 : samples) - (was_live ? 0 : place->samples);
     roster->steps += (lives ? r->version : 0) - (was_live ? place->steps : 0);
-    roster->kept += r->kept - place->kept;
-    if (r->kept_all > roster->kept_all) roster->kept_all = r->kept_all;
+    roster->kept += kept - place->kept;
+    count_kept_all(roster, place, place->twice ? 0 : r->kept_all);
     count_absent(roster);
-    place->samples = r->samples;
-    place->kept = r->kept;
+    place->samples = samples;
+    place->kept = kept;
     place->steps = r->version;
 }
 
@@ -329,6 +365,16 @@ static void count(struct parley_roster *roster, int member)
     place->fetched = r->fetched;
     place->classes = classes;
     place->digest = digest;
+}
+
+/* What their files tell of may be known of this one. */
+static void count_namesakes(struct parley_roster *roster, int member)
+{
+    const struct record *r = &roster->records[member];
+    int other;
+    roster->files |= r->kept > 0;
+    for (uint32_t at = 0; roster->files && (other = roster_named(roster, r->name, &at)) != NONE;)
+        if (other != member && roster->records[other].kept > 0) count(roster, other);
 }
 
 /* Who counts as having proposed changes with the newest generation of all. */
@@ -356,6 +402,7 @@ void roster_changed(struct parley_roster *roster, int member, bool news)
     if (!roster->shared && news) move_forward(roster, member, ROSTER_NEWS);
     follow_generation(roster, member);
     count(roster, member);
+    count_namesakes(roster, member);
 }
 
 static void recall(struct parley_roster *roster, uint64_t boot)

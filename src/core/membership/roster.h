@@ -63,10 +63,12 @@ enum roster_list {
 struct roster_place {
     uint64_t change[ROSTER_LISTS]; /* numbers of its newest changes */
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
-    uint64_t samples, kept, steps, fetched, digest; /* as counted; of what is held, first bytes */
-    uint32_t classes;                               /* bits, likewise */
-    uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
-    uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
+    uint64_t samples, steps, fetched, digest; /* as counted; of what is held, first bytes */
+    uint64_t kept, kept_all;                  /* likewise, of what its file tells; ... */
+    bool twice;       /* ... none: it is of a life that is counted by itself */
+    uint32_t classes; /* bits, likewise */
+    uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
+    uint32_t waited;  /* of one waited for: likewise, as roster_waited() left it */
 };
 
 /* Who was forgotten, should it be back: it must not count twice. */
@@ -128,6 +130,7 @@ struct parley_roster {
     struct roster_forgotten forgotten[ROSTER_FORGOTTEN]; /* the last of them, in a ring */
     uint32_t forgotten_next;
     uint64_t kept, kept_all; /* of what files tell: the members' own, and the most of all */
+    bool files;              /* anything was ever told of any */
     uint64_t steps;          /* of the live */
     uint64_t fetched;        /* bytes of picked models, of all */
 };
@@ -158,6 +161,8 @@ void roster_changed(struct parley_roster *roster, int member, bool news);
 /* Names ever seen that have not left of their own will; who left after it agreed still counts. A
  * name counts as often as live members have it. */
 uint32_t roster_known(struct parley_roster *roster);
+/* What it has made, but for what is known of a former life of its name. */
+uint64_t roster_samples(const struct parley_roster *roster, int member);
 
 static inline bool record_is_live(const struct record *r)
 {

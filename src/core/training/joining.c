@@ -89,12 +89,13 @@ static bool has_stranger(const struct parley_node *node)
     return false;
 }
 
-/* A stranger may train, and be far. Its word is on its way, or else it is not waited for for long.
- */
+/* A stranger may train, and be far; so may whom a seed's dial is yet to reach. Its word is on its
+ * way, or else it is not waited for for long. */
 static bool awaits_word(struct parley_node *node)
 {
     struct training *t = &node->training;
-    if (t->stop || node->strategy->catches_up || !has_stranger(node)) return false;
+    if (t->stop || node->strategy->catches_up) return false;
+    if (!has_stranger(node) && seeds_met(node)) return false;
     if (t->word_us == 0) t->word_us = node->now_us + WORD_US;
     return node->now_us < t->word_us;
 }
@@ -127,9 +128,13 @@ static void resume(struct parley_node *node)
 {
     struct training *t = &node->training;
     t->before = node->config.resumed;
+    bool begins = node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0;
+    /* On the ring all follow whoever is furthest. */
+    bool leads =
+        node->strategy->on_ring && t->before.state_steps > furthest(node, PARLEY_PHASE_TRAIN);
     if (is_counted(node))
         t->before.samples = 0;
-    else if (node->roster->counts[ROSTER_TRAINS] == 0 || node->roster->kept_all > 0)
+    else if (begins || leads)
         joining_goes_on(node);
     self_of(node)->kept = t->before.samples;
     t->inherited = t->before.state_steps;

@@ -132,8 +132,8 @@ void election_advance(struct parley_node *node)
     if (!newer && (best != NONE || !is_due(node))) return;
     if (!may_serve(self_of(node)) || node->leaving || !server_is_idle(node)) return;
     if (s->ends && worker_takes(node)) return;
+    if (self_of(node)->kept > 0 && s->from == 0) joining_goes_on(node);
     server_open(node);
-    if (newer) joining_goes_on(node);
     follow(node, node->self);
 }
 
