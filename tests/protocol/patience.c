@@ -111,6 +111,55 @@ Test(patience, nobody_is_taken_for_dead_where_each_way_comes_to_last_400_ms)
     }
 }
 
+static void averages_in_pairs(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)node;
+    config->strategy = *(const enum parley_strategy *)arg;
+    config->min_peers = 5;
+    if (config->strategy == PARLEY_STRATEGY_NOLOCO) config->mix_every = 20;
+}
+
+Test(patience, who_is_stopped_keeps_the_others_from_averaging_only_until_it_is_suspected)
+{
+    /* Each of them soon had asked it. They averaged no more until it was dead, twice as long after,
+     * and those that only heard of its death until they dialled it, two seconds later still. */
+    enum { SIX = 6 };
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_PUSH_SUM,
+                                               PARLEY_STRATEGY_NOLOCO};
+    for (uint64_t k = 0; k < 6; k++) {
+        enum parley_strategy strategy = strategies[k % 3];
+        uint64_t before[SIX];
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = SIX,
+                                                                    .seed = k,
+                                                                    .step_us = 5000,
+                                                                    .latency_us = 200,
+                                                                    .configure = averages_in_pairs,
+                                                                    .arg = &strategy});
+        for (uint32_t i = 0; k >= 3 && i < SIX; i++)
+            parley_sim_latency(sim, i, i * 5000);
+        scene_train(sim, SIX);
+        scene_run(sim, 3 * SECOND);
+        parley_sim_pause(sim, 3);
+        scene_run(sim, 2500000);
+        for (uint32_t second = 0; second < 4; second++) {
+            uint32_t waiting = 0;
+            for (uint32_t i = 0; i < SIX; i++)
+                before[i] = scene_view(sim, i).ledger.applied;
+            scene_run(sim, SECOND);
+            for (uint32_t i = 0; i < SIX; i++)
+                waiting += i != 3 && scene_view(sim, i).ledger.applied == before[i];
+            /* With two it may have been in the middle of an exchange. */
+            cr_expect_leq(waiting, second < 2 ? 2 : 0, "%d: %u in second %u", (int)k, waiting,
+                          second);
+        }
+        parley_sim_resume(sim, 3);
+        scene_run(sim, 3 * SECOND);
+        cr_expect_gt(scene_view(sim, 3).ledger.applied, before[3], "%d", (int)k);
+        scene_agree(sim, SIX, 0);
+        parley_sim_free(sim);
+    }
+}
+
 static void with_four_seconds_to_settle(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;

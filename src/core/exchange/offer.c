@@ -213,10 +213,21 @@ static bool passes_over(struct parley_node *node, int member)
     return true;
 }
 
+/* Whom it has asked is stopped, or cut off: nothing has been averaged yet, and others are there.
+ * What that one says to it later is answered with an ABORT. */
+static void give_up_silent(struct parley_node *node, struct slot *slot)
+{
+    bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_OFFERED;
+    if (!asks || record_of(node, slot->peer)->state == PARLEY_MEMBER_ALIVE) return;
+    if (pairing_is_kept(node)) return; /* there is no other */
+    slot_abort(node, slot, EXCHANGE_STALLED, slot->state == SLOT_OFFERED);
+}
+
 void exchange_advance(struct parley_node *node)
 {
     struct exchange *e = &node->exchange;
     struct slot *slot = &e->slots[INITIATOR];
+    give_up_silent(node, slot);
     if (!may_start(node)) return;
     if (!offer_commit_of(node, 0)) { /* 64 decisions unheard of */
         wait_for_peers(node, NOBODY_RETRY_US);

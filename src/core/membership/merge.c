@@ -7,6 +7,7 @@
 
 #include "core/agreement/late.h"
 #include "core/exchange/pairing.h"
+#include "core/link/connection.h"
 #include "core/membership/place.h"
 #include "core/out.h"
 #include "core/plant.h"
@@ -75,10 +76,15 @@ static void merge_state(struct parley_node *node, int member, const struct recor
         roster_changed(node->roster, member, true);
         return;
     }
+    bool silent = r->state == PARLEY_MEMBER_SUSPECT &&
+                  !membership_heard(node, member, member_of(node, member)->suspect_since_us);
     char reason[80];
     snprintf(reason, sizeof reason, "%s says so",
              from == NONE || from == member ? "it" : record_of(node, from)->name);
     membership_state(node, member, (enum parley_member_state)record->state, reason);
+    /* As if it had found so itself: what waits for the link to end waits no longer. */
+    if (record->state == PARLEY_MEMBER_DEAD && silent && out_room(node))
+        connection_drop(node, member);
 }
 
 /* What may change without being urgent: progress. All else is news. */
