@@ -340,6 +340,46 @@ Test(node_members, others_are_asked_for_a_probe_of_who_is_silent_and_not_that_on
     cr_assert(!asks_for_a_probe(true));
 }
 
+/* b says that a lives, however long the link to a is silent. After how long that link is closed;
+ * 0: it stays. */
+static uint64_t closes_silent_link_after_us(uint64_t silent_us)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
+    uint64_t from_us = lone->now_us, heard_us = from_us;
+    struct message_probe probe;
+    while (lone->now_us < from_us + 40 * UINT64_C(1000000)) {
+        struct message_probe alive = {0, 2};
+        lone_listen(lone, b);
+        lone_run(lone, 100000);
+        lone_say(lone, b, WIRE_ACK, &alive);
+        if (lone_heard(lone, WIRE_PING_FOR, &probe)) {
+            alive = (struct message_probe){probe.sequence, probe.boot};
+            lone_say(lone, b, WIRE_ACK, &alive);
+        }
+        if (lone->now_us >= heard_us + silent_us) {
+            heard_us = lone->now_us;
+            alive = (struct message_probe){0, 1};
+            lone_say(lone, a, WIRE_ACK, &alive);
+        }
+        const struct conn *link = connection_find(lone->node, a);
+        if (!link || link->state != CONN_LIVE) break;
+    }
+    uint64_t after_us = lone->now_us - from_us;
+    cr_expect_eq(record_of(lone->node, 1)->state, PARLEY_MEMBER_ALIVE);
+    lone_free(lone);
+    return after_us < 40 * UINT64_C(1000000) ? after_us : 0;
+}
+
+Test(node_members, a_link_over_which_nothing_comes_from_one_that_lives_is_closed)
+{
+    /* All of a ring waited for it, until TCP gave it up. */
+    uint64_t timeout_us = lone_config().progress_timeout_us;
+    uint64_t after_us = closes_silent_link_after_us(UINT64_MAX / 2);
+    cr_assert(after_us >= timeout_us && after_us < 2 * timeout_us, "%d us", (int)after_us);
+    cr_assert_eq(closes_silent_link_after_us(timeout_us - 1000000), 0);
+}
+
 Test(node_members, who_wakes_late_reads_before_it_judges)
 {
     /* Proves that a suspect whose time ran out during a long sleep is not declared dead at the

@@ -31,6 +31,7 @@ struct conn {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t since_us; /* of the present state */
     uint64_t heard_us, used_us;
+    uint64_t pinged_us;   /* after heard_us: since then it has not answered */
     uint64_t token;       /* of who accepted it; 0: none was drawn */
     uint32_t streams;     /* that both ends want, once LIVE; 0: none */
     uint32_t queued;      /* control bytes not yet out */

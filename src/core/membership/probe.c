@@ -25,7 +25,9 @@ static void ping(struct parley_node *node, int member, uint32_t sequence)
 {
     struct conn *conn = connection_want(node, member);
     struct message_probe probe = {sequence, record_of(node, member)->boot};
-    if (conn) connection_send(node, conn, WIRE_PING, &probe);
+    if (!conn) return;
+    if (conn->pinged_us <= conn->heard_us) conn->pinged_us = node->now_us;
+    connection_send(node, conn, WIRE_PING, &probe);
 }
 
 static bool is_linked(struct parley_node *node, int member)
@@ -178,14 +180,30 @@ static void favour(struct parley_node *node, const struct conn *conn,
     ping(node, target, place->sequence);
 }
 
-static void acknowledged(struct parley_node *node, const struct message_probe *message)
+/* It lives, as others say, and over the link to it nothing has come for long: a firewall between
+ * them has forgotten it, say, of which TCP learns after a quarter of an hour. What is being sent
+ * over it may be what a ping waits behind: that has a limit of its own (flow.c). */
+static void doubt_link(struct parley_node *node, int member)
+{
+    const struct conn *link = connection_of(node, member);
+    if (!link || link->pinged_us <= link->heard_us) return;
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == link->id) return;
+    if (node->now_us >= link->pinged_us + node->config.progress_timeout_us)
+        connection_stalled(node, link->id);
+}
+
+static void acknowledged(struct parley_node *node, const struct conn *conn,
+                         const struct message_probe *message)
 {
     struct probe *now = &node->probing.now;
     struct favour *favours = node->probing.favours;
     hello_ack(node, message);
     if (now->member != NONE && message->sequence == now->sequence) {
         now->helped = true;
-        if (message->boot == record_of(node, now->member)->boot) succeed(node);
+        if (message->boot != record_of(node, now->member)->boot) return;
+        if (conn->member != now->member) doubt_link(node, now->member);
+        succeed(node);
         return;
     }
     for (int i = 0; i < FAVOURS_MAX; i++)
@@ -201,7 +219,7 @@ void probe_received(struct parley_node *node, struct conn *conn, enum wire_type 
     if (type == WIRE_PING_FOR)
         favour(node, conn, message);
     else if (type == WIRE_ACK)
-        acknowledged(node, message);
+        acknowledged(node, conn, message);
     else if (message->boot == ack.boot)
         connection_send(node, conn, WIRE_ACK, &ack);
 }
