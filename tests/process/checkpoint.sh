@@ -222,4 +222,9 @@ rm -r kept
 "$parley" run -q -n 2 --strategy allreduce --model mlp:32 --steps 3000 --checkpoint kept --checkpoint-every 10ms \
     --fault restart:n1@50% > out 2> err || fail "restarted: $(cat err)"
 [ "$(steps n1 | head -n 1)" -gt 2250 ] || fail "n1 keeps its own steps: $(ls kept)"
+# Its files tell of as many as the vectors in them have been through, and not of those of some time ago.
+for file in kept/n0-*.checkpoint; do
+    read -r made _ through _ <<< "$(grep -aoE '"progress":"[0-9 ]+' "$file" | cut -d'"' -f4)"
+    [ $((through - made)) -le 3 ] && [ $((made - through)) -le 3 ] || fail "$file: $made steps, $through in the vectors"
+done
 [ $failures -eq 0 ]

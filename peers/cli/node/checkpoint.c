@@ -223,13 +223,15 @@ static void copy_state(struct node *node)
     struct node_checkpoint *c = &node->checkpoint;
     uint64_t place = trainer_place(node->job.trainer);
     size_t n = trainer_parameters(node->job.trainer);
-    /* Of steps that all make in common a node may have made few, or some that went to no model. */
-    bool common = parley_strategy_splits(node->options.config.strategy) && node->steps_known > 0;
+    /* Of steps that all make in common a node may have made few, or some that went to no model.
+     * Those since the driver's last look went to it. */
+    uint64_t known = node->steps_known, since = node->steps - node->steps_then;
+    bool common = parley_strategy_splits(node->options.config.strategy) && known > 0;
     c->head = (struct checkpoint){
         .run = node->job.run,
         .n = n,
         .vectors = node->options.config.vectors,
-        .steps = common ? node->steps_known : node->resumed.steps + node->steps,
+        .steps = common ? known + since : node->resumed.steps + node->steps,
         .samples = node->resumed.samples + atomic_load(&node->samples),
         .state_steps = node->state_steps,
         .samples_cluster = atomic_load(&node->samples_cluster),

@@ -63,7 +63,6 @@ struct node {
     struct seed_list seeds;
     struct checkpoint resumed; /* what it goes on from; zeroed: nothing */
     struct node_checkpoint checkpoint;
-    uint64_t steps;           /* made since this process started; the trainer's */
     uint64_t state_steps;     /* that the optimizer's vectors have been through; likewise */
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
@@ -83,7 +82,9 @@ struct node {
     _Atomic uint64_t samples;         /* of this node */
     _Atomic uint64_t place;           /* in its share: sampler.h */
     uint64_t taken, share;            /* takeovers told; samples of the share */
-    _Atomic uint64_t steps_known;     /* parley_view's steps; ... */
+    _Atomic uint64_t steps;           /* made since this process started */
+    _Atomic uint64_t steps_known;     /* parley_view's steps, ... */
+    _Atomic uint64_t steps_then;      /* ... and what `steps` was before that; ... */
     _Atomic uint64_t samples_cluster; /* as of the newest timer, or when training started */
     _Atomic uint64_t trained_us;      /* likewise */
 

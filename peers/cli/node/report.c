@@ -180,6 +180,7 @@ static void say_where(struct node *node, const struct parley_view *view)
 /* For the trainer. */
 static void keep_progress(struct node *node, const struct parley_view *view)
 {
+    atomic_store(&node->steps_then, node->steps);
     atomic_store(&node->steps_known, view->steps);
     atomic_store(&node->samples_cluster, view->samples_cluster);
     atomic_store(&node->trained_us, view->trained_us);
