@@ -119,43 +119,54 @@ static void averages_in_pairs(struct parley_config *config, uint32_t node, void 
     if (config->strategy == PARLEY_STRATEGY_NOLOCO) config->mix_every = 20;
 }
 
-Test(patience, who_is_stopped_keeps_the_others_from_averaging_only_until_it_is_suspected)
+/* Of six nodes, the fourth of which is stopped, how many apply nothing for a second. */
+static uint32_t without_exchange(struct parley_sim *sim)
 {
-    /* Each of them soon had asked it. They averaged no more until it was dead, twice as long after,
-     * and those that only heard of its death until they dialled it, two seconds later still. */
-    enum { SIX = 6 };
+    uint64_t before[6];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 6; i++)
+        before[i] = scene_view(sim, i).ledger.applied;
+    scene_run(sim, SECOND);
+    for (uint32_t i = 0; i < 6; i++)
+        count += i != 3 && scene_view(sim, i).ledger.applied == before[i];
+    return count;
+}
+
+Test(patience, who_is_stopped_keeps_nobody_from_averaging_with_the_others)
+{
+    /* Each of them soon had asked it. They averaged no more until it was dead, and those that only
+     * heard of its death until they dialled it, two seconds later still. */
     const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_PUSH_SUM,
                                                PARLEY_STRATEGY_NOLOCO};
-    for (uint64_t k = 0; k < 6; k++) {
+    for (uint64_t k = 0; k < 12; k++) {
         enum parley_strategy strategy = strategies[k % 3];
-        uint64_t before[SIX];
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = SIX,
+        uint32_t none;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
                                                                     .seed = k,
                                                                     .step_us = 5000,
                                                                     .latency_us = 200,
                                                                     .configure = averages_in_pairs,
                                                                     .arg = &strategy});
-        for (uint32_t i = 0; k >= 3 && i < SIX; i++)
+        for (uint32_t i = 0; k % 2 && i < 6; i++)
             parley_sim_latency(sim, i, i * 5000);
-        scene_train(sim, SIX);
+        scene_train(sim, 6);
         scene_run(sim, 3 * SECOND);
         parley_sim_pause(sim, 3);
-        scene_run(sim, 2500000);
-        for (uint32_t second = 0; second < 4; second++) {
-            uint32_t waiting = 0;
-            for (uint32_t i = 0; i < SIX; i++)
-                before[i] = scene_view(sim, i).ledger.applied;
-            scene_run(sim, SECOND);
-            for (uint32_t i = 0; i < SIX; i++)
-                waiting += i != 3 && scene_view(sim, i).ledger.applied == before[i];
-            /* With two it may have been in the middle of an exchange. */
-            cr_expect_leq(waiting, second < 2 ? 2 : 0, "%d: %u in second %u", (int)k, waiting,
-                          second);
+        scene_run(sim, 600000);
+        /* With two it may have been in the middle of an exchange. */
+        for (int second = 0; scene_view(sim, 0).live == 6; second++) {
+            none = without_exchange(sim);
+            cr_expect_leq(none, 2, "%d: %u in second %d", (int)k, none, second);
+            cr_assert_lt(second, 10);
         }
+        scene_run(sim, SECOND / 2);
+        none = without_exchange(sim);
+        cr_expect_eq(none, 0, "%d: %u once it is dead", (int)k, none);
+        uint64_t before = scene_view(sim, 3).ledger.applied;
         parley_sim_resume(sim, 3);
         scene_run(sim, 3 * SECOND);
-        cr_expect_gt(scene_view(sim, 3).ledger.applied, before[3], "%d", (int)k);
-        scene_agree(sim, SIX, 0);
+        cr_expect_gt(scene_view(sim, 3).ledger.applied, before, "%d", (int)k);
+        scene_agree(sim, 6, 0);
         parley_sim_free(sim);
     }
 }

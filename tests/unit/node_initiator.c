@@ -398,7 +398,7 @@ Test(node_initiator, who_remembers_all_the_decisions_it_can_offers_no_more)
     lone_done_all(lone);
     cr_assert_lt(slot->state, SLOT_OFFERED);
     lone_say(lone, conns[COMMITS_MAX - 1], WIRE_APPLIED, &m);
-    lone_run(lone, 1000000);
+    lone_run(lone, 100000);
     lone_done_all(lone);
     cr_assert_eq(slot->state, SLOT_OFFERED);
     lone_free(lone);
@@ -493,14 +493,42 @@ Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end
 Test(node_initiator, nobody_is_waited_for_because_another_says_that_it_will_answer)
 {
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    uint32_t conn = training_peer(lone, "a", 1), other = lone_peer(lone, "b", 2);
     to_offered(lone, conn, 1);
-    for (int second = 0; second < 11; second++) {
+    for (int second = 0; second < 16; second++) {
         cr_assert(second > 9 || lone->conns[conn] == LONE_OPEN, "%d", second);
         lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
         put_off_for(lone, other, 1, true);
+        make_steps(lone, 1);
     }
     cr_assert_eq(lone->conns[conn], LONE_CLOSED);
+    lone_free(lone);
+}
+
+Test(node_initiator, who_does_not_answer_an_offer_is_not_asked_again_before_it_is_heard)
+{
+    /* Others are, meanwhile; and what it says to the one offer at last is of no exchange. */
+    struct lone *lone = plain_node();
+    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
+    struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE}, busy;
+    lone_listen(lone, a);
+    lone_run(lone, 600000);
+    cr_assert(lone_heard(lone, WIRE_ABORT, NULL));
+    for (int i = 0; i < 20; i++) {
+        make_steps(lone, 1);
+        lone_done_all(lone);
+        if (slot->state != SLOT_OFFERED) continue;
+        cr_assert_eq(slot->conn, b);
+        busy = (struct message_exchange){.sequence = slot->sequence, .retry_us = 1000};
+        lone_say(lone, b, WIRE_BUSY, &busy);
+        lone_run(lone, 100000);
+    }
+    lone_say(lone, a, WIRE_ACCEPT, &m);
+    cr_assert(lone_heard(lone, WIRE_ABORT, NULL));
+    cr_assert_eq(ledger(lone).started, 0);
+    lone_run(lone, 100000);
+    to_offered(lone, a, 1);
     lone_free(lone);
 }
 

@@ -400,6 +400,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     case WIRE_ACCEPT: {
         struct message_exchange abort = {.sequence = message->sequence,
                                          .reason = EXCHANGE_STATES_DIFFER};
+        offer_answered(node, conn->member);
         if (mine)
             offer_accepted(node, initiator, message);
         else
@@ -418,6 +419,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     }
     case WIRE_BUSY:
     case WIRE_REFUSE:
+        offer_answered(node, conn->member);
         if (mine) offer_busy(node, initiator, type == WIRE_REFUSE, message);
         return;
     case WIRE_ABORT:
@@ -459,7 +461,8 @@ static uint64_t slot_deadline(const struct parley_node *node, const struct slot 
     if (slot->state == SLOT_CONNECTING) return slot->progress_us + CONNECT_US;
     if (slot->state == SLOT_TAKING && slot->role == RESPONDER) /* it waits for the trainer */
         return slot->keepalive_us + node->config.keepalive_us;
-    if (slot->state >= SLOT_OFFERED && slot->state <= SLOT_READY)
+    if (slot->state == SLOT_OFFERED) return offer_deadline(node, slot);
+    if (slot->state > SLOT_OFFERED && slot->state <= SLOT_READY)
         return slot->progress_us + node->config.progress_timeout_us;
     return NEVER;
 }
@@ -485,7 +488,7 @@ void exchange_timers(struct parley_node *node)
         } else if (slot->state == SLOT_TAKING) {
             slot_send(node, slot->conn, WIRE_KEEPALIVE, &alive);
             slot->keepalive_us = node->now_us;
-        } else {
+        } else if (slot->state != SLOT_OFFERED || !offer_unanswered(node, slot)) {
             stalled(node, slot);
         }
     }

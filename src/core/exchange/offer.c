@@ -24,6 +24,7 @@
 
 enum {
     NOBODY_RETRY_US = 20000,
+    PATIENCE_US = 500000,
     DUE_RETRY_MIN_US = 10000,
     DUE_RETRY_MAX_US = 10000000,
     PICK_TRIES = 3,
@@ -99,6 +100,7 @@ static bool fits(struct parley_node *node, int member)
     if (member == node->self || offer_commit_of(node, r->boot)) return false;
     if (answer->peer == member && slot_is_open(answer)) return false;
     if (m && (m->busy_us > node->now_us || m->spoilt_us > node->now_us)) return false;
+    if (m && m->unanswered_us && !membership_heard(node, member, m->asked_us + 1)) return false;
     if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)
@@ -213,14 +215,15 @@ static bool passes_over(struct parley_node *node, int member)
     return true;
 }
 
-/* Whom it has asked is stopped, or cut off: nothing has been averaged yet, and others are there.
- * What that one says to it later is answered with an ABORT. */
+/* Whom it has asked is stopped, or cut off: nothing is decided yet, and others are there. What that
+ * one says to it later is answered with an ABORT. */
 static void give_up_silent(struct parley_node *node, struct slot *slot)
 {
-    bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_OFFERED;
+    bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
     if (!asks || record_of(node, slot->peer)->state == PARLEY_MEMBER_ALIVE) return;
+    if (membership_hears(node, slot->peer)) return;
     if (pairing_is_kept(node)) return; /* there is no other */
-    slot_abort(node, slot, EXCHANGE_STALLED, slot->state == SLOT_OFFERED);
+    slot_abort(node, slot, EXCHANGE_STALLED, slot->state >= SLOT_OFFERED);
 }
 
 void exchange_advance(struct parley_node *node)
@@ -320,6 +323,42 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
         return;
     }
     offer_elsewhere(node, slot);
+}
+
+/* Who answers does so at once, but for the way there and back, which may be long: each time that
+ * this proves too short it is twice as long. Where that adds up to progress_timeout_us the link is
+ * one that carries nothing. */
+static uint64_t patience_us(const struct parley_node *node, const struct slot *slot)
+{
+    const struct member *m = member_of(node, slot->peer);
+    uint64_t most_us = node->config.progress_timeout_us;
+    if (!m || !slot->trains) return most_us;
+    uint64_t wait_us = m->patience_us ? m->patience_us : PATIENCE_US;
+    return wait_us < most_us - m->unanswered_us ? wait_us : most_us - m->unanswered_us;
+}
+
+uint64_t offer_deadline(const struct parley_node *node, const struct slot *slot)
+{
+    return slot->progress_us + patience_us(node, slot);
+}
+
+bool offer_unanswered(struct parley_node *node, struct slot *slot)
+{
+    struct member *m = member_of(node, slot->peer);
+    uint64_t waited_us = patience_us(node, slot), most_us = node->config.progress_timeout_us;
+    bool gives_up = m && slot->trains && m->unanswered_us + waited_us < most_us;
+    if (m) m->unanswered_us = gives_up ? m->unanswered_us + waited_us : 0;
+    if (!gives_up) return false;
+    m->asked_us = slot->progress_us;
+    m->patience_us = 2 * waited_us;
+    slot_abort(node, slot, EXCHANGE_STALLED, true);
+    return true;
+}
+
+void offer_answered(struct parley_node *node, int member)
+{
+    struct member *m = member_of(node, member);
+    if (m) m->unanswered_us = 0;
 }
 
 /* ---- The decision ---------------------------------------------------------------------------- */

@@ -21,14 +21,17 @@ struct member {
     uint64_t confirmers[CONFIRMERS_MAX];
     uint32_t confirmations;
     uint64_t dead_since_us;
-    uint64_t redial_us; /* a dead member's address is tried again then */
-    uint64_t busy_us;   /* it said BUSY, or can't be reached: not before then */
-    uint64_t spoilt_us; /* what it sent was not finite: nothing of it is mixed before then */
-    uint64_t denied_us; /* others took it for dead, and it was told so then; 0: never */
-    uint64_t alive_us;  /* a frame of it came then, the last over links that ended with BYE */
-    bool doubted;       /* suspected, and alive until then */
-    bool counted;       /* this node's proposal has settled with it */
-    bool refused;       /* since it was last alive its address refused a dial, or is another's */
+    uint64_t redial_us;     /* a dead member's address is tried again then */
+    uint64_t busy_us;       /* it said BUSY, or can't be reached: not before then */
+    uint64_t unanswered_us; /* so long it has left offers unanswered, since it answered one, ... */
+    uint64_t asked_us;      /* ... the last of then */
+    uint64_t patience_us;   /* an offer to it is given up after so long; 0: as to anybody */
+    uint64_t spoilt_us;     /* what it sent was not finite: nothing of it is mixed before then */
+    uint64_t denied_us;     /* others took it for dead, and it was told so then; 0: never */
+    uint64_t alive_us;      /* a frame of it came then, the last over links that ended with BYE */
+    bool doubted;           /* suspected, and alive until then */
+    bool counted;           /* this node's proposal has settled with it */
+    bool refused; /* since it was last alive its address refused a dial, or is another's */
     uint64_t
         unreached_us; /* it lives and no dial comes through, since then; NEVER: that was said */
     uint64_t applied;
