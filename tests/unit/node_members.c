@@ -458,6 +458,28 @@ Test(node_members, who_dies_as_it_takes_a_dial_is_dialled_again_soon)
     lone_free(lone);
 }
 
+Test(node_members, who_takes_a_dial_and_says_nothing_is_not_reached)
+{
+    /* Where large packets are lost on the way, say. Whoever had drawn it for an exchange waited for
+     * it, at each draw. a goes on saying that it lives. */
+    struct lone *lone = plain_node();
+    struct message_members members = {.count = 1};
+    members.records[0] = (struct record){.boot = 2000, .name = "b", .address = "x:1", .clock = 1};
+    uint32_t a = lone_peer(lone, "a", 1), dial = 0;
+    uint64_t tries = 2 * lone_config().hello_timeout_us / 100000;
+    bool reached = true;
+    for (uint64_t tenth = 0; tenth < tries + 100 && reached; tenth++) {
+        members.records[0].incarnation++;
+        lone_say(lone, a, WIRE_MEMBERS, &members);
+        if (dial == 0 && (dial = under_way(lone)) != 0) lone_connected(lone, dial);
+        lone_run(lone, 100000);
+        reached = lone->node->members[2].unreached_us == 0;
+    }
+    cr_assert_neq(dial, 0);
+    cr_assert(!reached);
+    lone_free(lone);
+}
+
 Test(node_members, who_asks_for_a_probe_hears_of_one_that_had_to_be_dialled)
 {
     struct lone *lone = plain_node();

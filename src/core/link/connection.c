@@ -438,15 +438,13 @@ static uint64_t conn_deadline(const struct parley_node *node, const struct conn 
 
 static void give_up(struct parley_node *node, struct conn *conn)
 {
-    bool dials = conn->state == CONN_DIALING;
-    int seed = dials || conn->state == CONN_PENDING ? conn->seed : NONE;
-    if (dials && conn->member != NONE) membership_unreached(node, conn->member, "no answer");
+    bool dials = conn->state == CONN_DIALING, waits = dials || conn->state == CONN_PENDING;
+    int seed = waits ? conn->seed : NONE, member = waits ? conn->member : NONE;
+    const char *why = "it says nothing (no parley node, or large packets are lost on the way?)";
+    if (dials) why = "no answer";
+    if (member != NONE) membership_unreached(node, member, why);
     connection_close(node, conn);
-    if (seed != NONE)
-        seeds_log(node, seed,
-                  dials
-                      ? "no answer"
-                      : "it says nothing (no parley node, or large packets are lost on the way?)");
+    if (seed != NONE) seeds_log(node, seed, why);
 }
 
 void connection_timers(struct parley_node *node)
