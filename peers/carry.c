@@ -48,7 +48,7 @@ static void carry(struct loop *loop, const struct parley_update *update)
         conn_dial(loop, update->dial.conn, update->dial.address);
         break;
     case PARLEY_UPDATE_CLOSE:
-        conn_close(loop, update->close.conn);
+        conn_close(loop, update->close.conn, update->close.at_once);
         break;
     case PARLEY_UPDATE_SEND:
         conn_send(loop, update->send.conn, update->send.bytes, update->send.size);

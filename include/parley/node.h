@@ -229,6 +229,7 @@ struct parley_update {
         } dial;
         struct {
             uint32_t conn;
+            bool at_once; /* nothing is flushed: the other end is dead */
         } close;
         struct {
             uint32_t conn;

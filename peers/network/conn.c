@@ -568,10 +568,13 @@ static void shut(struct conn *conn)
     if (conn->waits) read_on(conn); /* for the peer's FIN; from on_read() it has not stopped yet */
 }
 
-void conn_close(struct loop *loop, uint32_t id)
+void conn_close(struct loop *loop, uint32_t id, bool at_once)
 {
     struct conn *conn = conn_find(loop, id);
-    if (conn) shut(conn);
+    if (conn && at_once)
+        conn_end(conn, PARLEY_CLOSED_LOCAL, 0);
+    else if (conn)
+        shut(conn);
 }
 
 /* The peer's machine has all that was sent, but for a FIN perhaps: that the kernel sees to alone.

@@ -117,7 +117,8 @@ void conn_give_lookup_up(struct conn *conn);
 void conn_why_closed(const struct conn *conn, char *text, size_t size);
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);
 void conn_send_chunk(struct loop *loop, const struct parley_update *update);
-void conn_close(struct loop *loop, uint32_t id);
+/* Once what was sent has arrived, or at once. */
+void conn_close(struct loop *loop, uint32_t id, bool at_once);
 
 /* Those that linger too long are cut off. */
 void conn_sweep(struct loop *loop, uint64_t now_us);

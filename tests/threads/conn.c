@@ -2,6 +2,7 @@
  *
  *   - where the core closes it while it waits for floats, what is queued still goes out, whether
  *     its reading had been stopped by then or not
+ *   - where the other end is dead nothing is flushed
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -47,19 +48,37 @@ static void read_all(void *argument)
     close(fd);
 }
 
-static void close_while_it_waits(bool stopped)
+/* More is queued than the kernel takes. */
+static struct conn *open_queued(int ends[2])
 {
     static uint8_t frame[FRAME_BYTES];
-    int ends[2];
-    uv_thread_t thread;
     connect_ends(ends);
     struct conn *conn = conn_new(&loop, LINK);
     if (!conn || uv_tcp_open(&conn->tcp, ends[0])) exit(1);
     conn_opened(conn);
     conn_send(&loop, LINK, frame, sizeof frame);
+    return conn;
+}
+
+static void close_at_once(void)
+{
+    int ends[2];
+    open_queued(ends);
+    conn_close(&loop, LINK, true);
+    check(loop.conns_shut == 0, "nothing is flushed");
+    uv_run(&loop.uv, UV_RUN_DEFAULT);
+    check(atomic_load(&loop.connections) == 0, "it is gone though nobody reads");
+    close(ends[1]);
+}
+
+static void close_while_it_waits(bool stopped)
+{
+    int ends[2];
+    uv_thread_t thread;
+    struct conn *conn = open_queued(ends);
     conn->waits = true;
     if (stopped) uv_read_stop((uv_stream_t *)&conn->tcp);
-    conn_close(&loop, LINK);
+    conn_close(&loop, LINK, false);
     check(loop.conns_shut == 1, "it is being flushed");
     uv_thread_create(&thread, read_all, &ends[1]);
     uv_run(&loop.uv, UV_RUN_DEFAULT);
@@ -74,6 +93,7 @@ int main(void)
     if (uv_loop_init(&loop.uv)) return 1;
     close_while_it_waits(true);
     close_while_it_waits(false);
+    close_at_once();
     uv_loop_close(&loop.uv);
     return failures ? 1 : 0;
 }

@@ -218,14 +218,6 @@ void connection_renew(struct parley_node *node, int member)
     }
 }
 
-void connection_drop(struct parley_node *node, int member)
-{
-    struct conn *conn = connection_of(node, member);
-    if (!conn) return;
-    conn->goodbye = true;
-    connection_close(node, conn);
-}
-
 static uint32_t host_length(const char *address)
 {
     const char *colon = strrchr(address, ':');
@@ -327,11 +319,26 @@ static void conn_down(struct parley_node *node, struct conn *conn)
     if (!conn->goodbye && !connection_of(node, member)) membership_lost(node, member);
 }
 
-void connection_close(struct parley_node *node, struct conn *conn)
+static void close_link(struct parley_node *node, struct conn *conn, bool at_once)
 {
     if (conn->state == CONN_CLOSING || conn->state == CONN_FREE) return;
-    out_add(node, PARLEY_UPDATE_CLOSE)->close.conn = conn->id;
+    struct parley_update *update = out_add(node, PARLEY_UPDATE_CLOSE);
+    update->close.conn = conn->id;
+    update->close.at_once = at_once;
     conn_down(node, conn);
+}
+
+void connection_close(struct parley_node *node, struct conn *conn)
+{
+    close_link(node, conn, false);
+}
+
+void connection_drop(struct parley_node *node, int member)
+{
+    struct conn *conn = connection_of(node, member);
+    if (!conn) return;
+    conn->goodbye = true;
+    close_link(node, conn, true);
 }
 
 /* Both ends go on without this link. Who has said so much on it lives. */
