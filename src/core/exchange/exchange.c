@@ -400,7 +400,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     case WIRE_ACCEPT: {
         struct message_exchange abort = {.sequence = message->sequence,
                                          .reason = EXCHANGE_STATES_DIFFER};
-        offer_answered(node, conn->member);
+        offer_answered(node, conn->member, mine ? initiator : NULL);
         if (mine)
             offer_accepted(node, initiator, message);
         else
@@ -419,7 +419,7 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     }
     case WIRE_BUSY:
     case WIRE_REFUSE:
-        offer_answered(node, conn->member);
+        offer_answered(node, conn->member, mine ? initiator : NULL);
         if (mine) offer_busy(node, initiator, type == WIRE_REFUSE, message);
         return;
     case WIRE_ABORT:

@@ -134,10 +134,10 @@ void offer_taken(struct parley_node *node, struct slot *slot);
 void offer_accepted(struct parley_node *node, struct slot *slot,
                     const struct message_exchange *message);
 /* Until when an answer is waited for. None has come by then: another is asked (false: nothing gets
- * through to this one). One came. */
+ * through to this one). One came, for that slot; NULL: too late. */
 uint64_t offer_deadline(const struct parley_node *node, const struct slot *slot);
 bool offer_unanswered(struct parley_node *node, struct slot *slot);
-void offer_answered(struct parley_node *node, int member);
+void offer_answered(struct parley_node *node, int member, const struct slot *slot);
 void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
                 const struct message_exchange *message);
 void offer_ready(struct parley_node *node, struct slot *slot); /* the peer is */

@@ -89,6 +89,14 @@ uint32_t offer_neighbours(struct parley_node *node)
     return e->neighbours_count;
 }
 
+/* Over the link that there is: a new one is tried. */
+static bool is_silent_since(struct parley_node *node, int member, uint64_t time_us)
+{
+    const struct conn *link = connection_of(node, member);
+    bool trains = phase_of(node) == PARLEY_PHASE_TRAIN && !node->leaving;
+    return trains && link && link->heard_us <= time_us;
+}
+
 static bool fits(struct parley_node *node, int member)
 {
     const struct record *r = record_of(node, (uint32_t)member);
@@ -100,7 +108,7 @@ static bool fits(struct parley_node *node, int member)
     if (member == node->self || offer_commit_of(node, r->boot)) return false;
     if (answer->peer == member && slot_is_open(answer)) return false;
     if (m && (m->busy_us > node->now_us || m->spoilt_us > node->now_us)) return false;
-    if (m && m->unanswered_us && !membership_heard(node, member, m->asked_us + 1)) return false;
+    if (m && m->unanswered_us && is_silent_since(node, member, m->asked_us)) return false;
     if (m && m->redial_us > node->now_us && !connection_of(node, member)) return false;
     if (node->leaving)
         for (int i = 0; i < LEAVE_EXCHANGES; i++)
@@ -219,6 +227,9 @@ static bool passes_over(struct parley_node *node, int member)
  * one says to it later is answered with an ABORT. */
 static void give_up_silent(struct parley_node *node, struct slot *slot)
 {
+    /* It would wait for its end all the same, and not be called stalled. */
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == INITIATOR) return;
     bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
     if (!asks || record_of(node, slot->peer)->state == PARLEY_MEMBER_ALIVE) return;
     if (membership_hears(node, slot->peer)) return;
@@ -333,7 +344,7 @@ static uint64_t patience_us(const struct parley_node *node, const struct slot *s
     const struct member *m = member_of(node, slot->peer);
     uint64_t most_us = node->config.progress_timeout_us;
     if (!m || !slot->trains) return most_us;
-    uint64_t wait_us = m->patience_us ? m->patience_us : PATIENCE_US;
+    uint64_t wait_us = m->patience_us > PATIENCE_US ? m->patience_us : PATIENCE_US;
     return wait_us < most_us - m->unanswered_us ? wait_us : most_us - m->unanswered_us;
 }
 
@@ -355,10 +366,13 @@ bool offer_unanswered(struct parley_node *node, struct slot *slot)
     return true;
 }
 
-void offer_answered(struct parley_node *node, int member)
+void offer_answered(struct parley_node *node, int member, const struct slot *slot)
 {
     struct member *m = member_of(node, member);
-    if (m) m->unanswered_us = 0;
+    if (!m) return;
+    m->unanswered_us = 0;
+    bool quick = slot && 4 * (node->now_us - slot->progress_us) < m->patience_us;
+    if (quick) m->patience_us /= 2;
 }
 
 /* ---- The decision ---------------------------------------------------------------------------- */
