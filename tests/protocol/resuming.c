@@ -499,6 +499,9 @@ Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
             cr_expect_eq(view.live, 4, "%d: n%u", (int)k, i);
             cr_expect_lt(view.samples_cluster, 190000, "%d: n%u", (int)k, i);
         }
+        struct parley_member own;
+        parley_node_member(sim->hosts[0].node, 0, &own);
+        cr_expect_lt(own.samples, 30000, "%d: what it tells of itself is what it has made", (int)k);
         scene_until(sim, 4, parley_sim_agreed, NULL, 60);
         parley_sim_free(sim);
     }

@@ -305,17 +305,16 @@ static void count_kept_all(struct parley_roster *roster, struct roster_place *pl
     if (all > roster->kept_all) roster->kept_all = all;
 }
 
-/* What a process goes on from may be known of the one before it of its name: where it began before
- * it met those that count that. Who has much more in its file brings it from elsewhere. */
+/* What a live process goes on from may be known of those before it of its name: where it began
+ * before it met who counts that. It takes it back itself then (joining.c). Who has much more in its
+ * file brings it from elsewhere. */
 static bool is_counted_twice(const struct parley_roster *roster, const struct record *r)
 {
     uint64_t samples = 0;
     int other;
-    for (uint32_t at = 0; (other = roster_named(roster, r->name, &at)) != NONE;) {
-        const struct record *o = &roster->records[other];
-        bool before = o->kept < r->kept || (o->kept == r->kept && o->boot < r->boot);
-        if (before) samples += o->samples;
-    }
+    if (r->kept == 0 || !record_is_live(r)) return false;
+    for (uint32_t at = 0; (other = roster_named(roster, r->name, &at)) != NONE;)
+        if (!record_is_live(&roster->records[other])) samples += roster->records[other].samples;
     return samples > 0 && samples >= r->kept / 2;
 }
 
@@ -330,7 +329,7 @@ static void count_work(struct parley_roster *roster, struct roster_place *place,
                        const struct record *r)
 {
     bool was_live = place->classes >> ROSTER_LIVE & 1u, lives = classes >> ROSTER_LIVE & 1u;
-    if (r->kept > 0 && !place->twice) place->twice = is_counted_twice(roster, r);
+    place->twice = place->twice || is_counted_twice(roster, r);
     uint64_t kept = place->twice ? 0 : r->kept;
     uint64_t samples = roster_samples(roster, (int)(place - roster->places));
     roster->samples += samples - place->samples;

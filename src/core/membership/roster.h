@@ -65,10 +65,10 @@ struct roster_place {
     int32_t newer[ROSTER_LISTS], older[ROSTER_LISTS];
     uint64_t samples, steps, fetched, digest; /* as counted; of what is held, first bytes */
     uint64_t kept, kept_all;                  /* likewise, of what its file tells; ... */
-    bool twice;       /* ... none: it is of a life that is counted by itself */
-    uint32_t classes; /* bits, likewise */
-    uint32_t live;    /* of a live member: its place among them, as roster_topology() left it */
-    uint32_t waited;  /* of one waited for: likewise, as roster_waited() left it */
+    bool twice;                               /* ... nothing: that is counted by itself */
+    uint32_t classes;                         /* bits, likewise */
+    uint32_t live;   /* of a live member: its place among them, as roster_topology() left it */
+    uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
 
 /* Who was forgotten, should it be back: it must not count twice. */

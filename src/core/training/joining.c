@@ -147,6 +147,24 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
+/* Others say so of themselves, too: who comes later knows of both as of dead. */
+void joining_recount(struct parley_node *node)
+{
+    struct training *t = &node->training;
+    struct record *self = self_of(node);
+    uint64_t twice = self->kept;
+    if (twice == 0 || !node->roster->places[node->self].twice) return;
+    t->before.samples = self->kept = self->kept_all = 0;
+    self->samples -= twice;
+    t->part -= (double)twice;
+    for (uint32_t i = 0; node->members && i < node->roster->count; i++) {
+        struct member *m = member_of(node, (int)i);
+        m->heard = m->heard > twice ? m->heard - twice : 0;
+    }
+    membership_changed(node, true);
+    out_log(node, PARLEY_LOG_INFO, "what its file tells of is counted by the others");
+}
+
 /* A peer's model is in the place of its own. Of a budget of steps, which is each node's, it has
  * made those of its file all the same. */
 static void resume_counting(struct parley_node *node)

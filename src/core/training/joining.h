@@ -27,6 +27,8 @@ uint64_t joining_deadline(const struct parley_node *node);
 void joining_follow(struct parley_node *node, int member);
 /* Whether what this node did before it was started anew is in what the others train. */
 bool joining_is_merged(const struct parley_node *node);
+/* Who went on from its file alone, and has met those that count what it tells of, takes it back. */
+void joining_recount(struct parley_node *node);
 /* The cluster goes on from its files: what those have used who don't come back is used. */
 void joining_goes_on(struct parley_node *node);
 /* steps: that the vectors taken have been through; version: own steps so far. */

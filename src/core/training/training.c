@@ -382,6 +382,7 @@ void training_advance(struct parley_node *node)
     } else if (phase == PARLEY_PHASE_JOINING) {
         joining_advance(node);
     } else if (phase == PARLEY_PHASE_TRAIN && !recovers(node)) {
+        joining_recount(node);
         if (node->training.stop != PARLEY_STOP_NONE)
             stop_raise(node, node->training.stop);
         else if (!budget_is_spent(node))
