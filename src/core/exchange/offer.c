@@ -227,13 +227,13 @@ static bool passes_over(struct parley_node *node, int member)
  * one says to it later is answered with an ABORT. */
 static void give_up_silent(struct parley_node *node, struct slot *slot)
 {
-    /* It would wait for its end all the same, and not be called stalled. */
-    for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == INITIATOR) return;
     bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
     if (!asks || record_of(node, slot->peer)->state == PARLEY_MEMBER_ALIVE) return;
     if (membership_hears(node, slot->peer)) return;
     if (pairing_is_kept(node)) return; /* there is no other */
+    /* What the driver has in hand would keep the slot all the same, which is not stalled then. */
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == INITIATOR) return;
     slot_abort(node, slot, EXCHANGE_STALLED, slot->state >= SLOT_OFFERED);
 }
 

@@ -147,7 +147,8 @@ static void resume(struct parley_node *node)
             (unsigned long long)t->before.steps);
 }
 
-/* Others say so of themselves, too: who comes later knows of both as of dead. */
+/* Said by itself this holds for those, too, who come later and hear of either life as of a dead
+ * one. */
 void joining_recount(struct parley_node *node)
 {
     struct training *t = &node->training;
