@@ -5,7 +5,7 @@ source "$(dirname "$0")/folder.sh"
 
 # survives ARGUMENTS: at least 0.93 of the digits are known, without the dead node.
 survives() {
-    "$parley" run -q -n 4 --epochs 6 --model mlp:64 --fault kill:1@25% --json json "$@" > out
+    "$parley" run -q -n 4 --epochs 24 --model mlp:64 --fault kill:1@25% --json json "$@" > out
     [ "$(value ok) $(value live) $(value agreed) $(value known)" = "true 3 3 4" ]
     [ "$(value test_accuracy | cut -c 1-4 | tr -d .)" -ge 093 ] || { cat out; return 1; }
     "$parley" model verify parley-model.safetensors > verified
