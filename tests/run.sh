@@ -4,7 +4,7 @@
 # Installs what is missing, then builds and tests three times:
 #   build-tests/    AddressSanitizer, LeakSanitizer, UBSan: all but the slow tests
 #   build-tsan/     ThreadSanitizer: the threaded tests
-#   build-release/  as users build it: real processes, slow tests, checks
+#   build-release/  as users build it: real processes, slow tests, checks; not what is only said
 # With sanitizers only lines are kept of the debug information: more costs minutes of linking.
 # Warnings are errors. All builds are tried even if one fails. With PARLEY_TEST_DATA set to a folder
 # with mnist/ in it, the tests on real data run too; without it they are skipped, and named.
@@ -57,7 +57,7 @@ stage "address and undefined-behaviour sanitizers" build-tests "" \
     --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=address,undefined
 stage "thread sanitizer" build-tsan "--suite threads --suite checks" \
     --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=thread
-stage "release" build-release "--suite process --suite slow --suite checks" \
+stage "release" build-release "--suite process --suite slow --suite checks --no-suite words" \
     --buildtype=release
 
 counted=$(python3 tests/count.py "${logs[@]}") || failed=1
