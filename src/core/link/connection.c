@@ -84,8 +84,7 @@ static bool is_used(const struct parley_node *node, const struct conn *conn)
     for (int i = 0; i < ROLES; i++)
         if (node->exchange.slots[i].state != SLOT_IDLE && node->exchange.slots[i].conn == conn->id)
             return true;
-    for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].active && node->outflows[i].conn == conn->id) return true;
+    if (flow_uses(node, conn->id)) return true;
     for (uint32_t i = 0; i < node->strategy->inflows; i++)
         if (node->inflows[i].active && node->inflows[i].conn == conn->id) return true;
     return node->fetch.state != FETCH_IDLE && node->fetch.conn == conn->id;

@@ -9,6 +9,7 @@
 #include "core/link/hello.h"
 #include "core/membership/membership.h"
 #include "core/state.h"
+#include "core/transfer/flow.h"
 
 enum { HEALTH_MAX = 8, FAVOUR_US = 2000000 };
 
@@ -186,9 +187,7 @@ static void favour(struct parley_node *node, const struct conn *conn,
 static void doubt_link(struct parley_node *node, int member)
 {
     const struct conn *link = connection_of(node, member);
-    if (!link || link->pinged_us <= link->heard_us) return;
-    for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].active && node->outflows[i].conn == link->id) return;
+    if (!link || link->pinged_us <= link->heard_us || flow_uses(node, link->id)) return;
     if (node->now_us >= link->pinged_us + node->config.progress_timeout_us)
         connection_stalled(node, link->id);
 }

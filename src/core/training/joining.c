@@ -2,7 +2,6 @@
 #include "core/training/joining.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/agreement/late.h"
 #include "core/agreement/quorum.h"
@@ -52,9 +51,10 @@ static bool has_state_near(struct parley_node *node, int member)
 static uint64_t counted(const struct parley_node *node, bool made)
 {
     uint64_t samples = 0;
-    for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        if ((int)i == node->self || strcmp(r->name, self_of(node)->name) != 0) continue;
+    int other;
+    for (uint32_t at = 0; (other = roster_named(node->roster, self_of(node)->name, &at)) != NONE;) {
+        const struct record *r = record_of(node, (uint32_t)other);
+        if (other == node->self) continue;
         samples += made && r->kept <= r->samples ? r->samples - r->kept : r->samples;
     }
     return samples;

@@ -330,6 +330,13 @@ size_t parley_node_awaits_aside(struct parley_node *node, uint32_t id)
     return conn->chunk_left;
 }
 
+bool flow_uses(const struct parley_node *node, uint32_t conn)
+{
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == conn) return true;
+    return false;
+}
+
 /* ---- The end of a connection ----------------------------------------------------------------- */
 
 void flow_closed(struct parley_node *node, uint32_t conn)

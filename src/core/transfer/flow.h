@@ -80,6 +80,8 @@ void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t
 size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
                         size_t size, int *error);
 void flow_chunk_done(struct parley_node *node, int outflow, bool ok);
+/* Whether any floats are on their way out over that connection. */
+bool flow_uses(const struct parley_node *node, uint32_t conn);
 void flow_closed(struct parley_node *node, uint32_t conn);
 void flow_pump(struct parley_node *node);
 
