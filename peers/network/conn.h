@@ -82,9 +82,8 @@ struct conn {
 };
 
 /* For conn.c and what stands beside it. */
-struct conn *conn_new(struct loop *loop, uint32_t id); /* NULL: no memory */
-/* A dialler's core hears of it: at once, or once the key is proved. */
-void conn_opened(struct conn *conn);
+struct conn *conn_new(struct loop *loop, uint32_t id);  /* NULL: no memory */
+struct conn *conn_find(struct loop *loop, uint32_t id); /* NULL: there is none */
 void conn_end(struct conn *conn, enum parley_closed reason, int code);
 int conn_fd(const struct conn *conn); /* -1: it has none, with which every call fails */
 /* The numeric address of the other end: 0 or a libuv error. */
@@ -93,7 +92,14 @@ int conn_peer(const struct conn *conn, char address[PARLEY_ADDRESS_SIZE]);
 struct conn *conn_from(struct loop *loop, const char *address);
 /* The open one that was accepted and whose dialler was told this token; NULL: none. */
 struct conn *conn_of_token(struct loop *loop, uint64_t token);
-void conn_resume(struct conn *conn); /* it waits no more: reads on */
+/* How soon the kernel sends again: by how it goes now, for models of ours (retransmit.h). */
+void conn_adapt(struct conn *conn);
+
+/* read.c: it is there, and read from. A dialler's core hears of it: at once, or once the key is
+ * proved. */
+void conn_opened(struct conn *conn);
+void conn_read_on(struct conn *conn);
+void conn_resume(struct conn *conn); /* read.c: it waits no more: what came is taken, and read on */
 
 /* accept.c: starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
@@ -101,7 +107,7 @@ int conn_listen(struct loop *loop);
 void conn_warn_of_stranger(struct conn *conn);
 /* A turn begins: the connection that waits is taken, if its time has come. */
 void conn_turn(struct loop *loop);
-/* A turn begins: the core hears of the chunks that went out in the last one. */
+/* send.c: a turn begins: the core hears of the chunks that went out in the last one. */
 void conn_tell_sent(struct loop *loop);
 
 void conn_dial(struct loop *loop, uint32_t id, const char *address); /* dial.c */
@@ -115,6 +121,8 @@ void conn_join_lookups(struct loop *loop, uint64_t until_us);
 void conn_give_lookup_up(struct conn *conn);
 /* dial.c: what closed.text is to be; "" for an end without an error. */
 void conn_why_closed(const struct conn *conn, char *text, size_t size);
+
+/* send.c: where the connection is no longer open, chunks are told of as not sent. */
 void conn_send(struct loop *loop, uint32_t id, const uint8_t *bytes, size_t size);
 void conn_send_chunk(struct loop *loop, const struct parley_update *update);
 /* Once what was sent has arrived, or at once. */

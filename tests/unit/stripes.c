@@ -63,7 +63,7 @@ static size_t hear(struct stripe *near, int wire, uint8_t *to, size_t size)
     return (size_t)got;
 }
 
-/* As conn.c does it, before the socket is known for a stream of a link. */
+/* As read.c does it, before the socket is known for a stream of a link. */
 static struct tls_end *shake(struct stripes *stripes, struct stripe *near, int wire,
                              struct tls *key)
 {
