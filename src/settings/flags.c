@@ -150,8 +150,9 @@ static int take_operand(struct settings *settings, int *count, const char *word,
     size_t length = (size_t)snprintf(why, SETTINGS_WHY_BYTES, "%s %s%s (valid: ", quoted,
                                      info->first_is, clause);
     for (int i = 0; info->first[i] && length < SETTINGS_WHY_BYTES; i++)
-        length += (size_t)snprintf(why + length, SETTINGS_WHY_BYTES - length, "%s%s",
-                                   info->first[i], info->first[i + 1] ? ", " : ")");
+        length +=
+            (size_t)snprintf(why + length, SETTINGS_WHY_BYTES - length, "%s%s%s", info->first[i],
+                             option_operand(info->first[i]), info->first[i + 1] ? ", " : ")");
     return PARLEY_EUSAGE;
 }
 

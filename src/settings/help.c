@@ -42,21 +42,6 @@ static void add_wrapped(struct text *text, const char *words, size_t at)
     text_add(text, "\n");
 }
 
-const char *help_operand(const char *valid)
-{
-    static const char *const operands[][2] = {
-        {"idx:", "DIR"},         {"csv:", "FILE"},    {"libsvm:", "FILE"},
-        {"npy:", "DIR"},         {"text:", "FILE"},   {"mlp:", "WIDTHS"},
-        {"resnet:", "N"},        {"quadratic:", "D"}, {"gpt:", "BLOCKS,WIDTH,HEADS"},
-        {"dirichlet:", "ALPHA"}, {"ps-ssp:", "S"},    {"subset:", "P"},
-        {"topk:", "P"},          {"regular:", "K"},   {"base:", "K"},
-        {"file:", "PATH"},
-    };
-    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
-        if (strcmp(valid, operands[i][0]) == 0) return operands[i][1];
-    return "";
-}
-
 static void add_option(struct text *text, enum option_id id, enum verb verb)
 {
     const struct option_info *info = option_info(id);
@@ -70,7 +55,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
     text_add(&words, "%s", info->help);
     for (int i = 0; info->valid[i]; i++) {
         const char *valid = info->valid[i];
-        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, help_operand(valid));
+        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, option_operand(valid));
     }
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))
         text_add(&words, " (default %s)", info->fallback);

@@ -25,7 +25,4 @@ char *help_completion(const char *shell);
  * two; which of a setting's origins wins. */
 extern const char help_parley[], help_statuses[], help_order[];
 
-/* What stands behind the colon of a valid word, "" of others. */
-const char *help_operand(const char *valid);
-
 #endif

@@ -70,7 +70,7 @@ static void add_option(struct text *text, const struct option_info *info)
     for (int i = 0; info->valid[i]; i++) {
         text_add(text, "%s", i ? ", " : ". One of ");
         add(text, info->valid[i]);
-        add_in(text, 'I', help_operand(info->valid[i]));
+        add_in(text, 'I', option_operand(info->valid[i]));
     }
     if (info->fallback) {
         text_add(text, " (default ");

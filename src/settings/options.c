@@ -212,6 +212,21 @@ bool option_sweeps(enum option_id id)
     }
 }
 
+const char *option_operand(const char *valid)
+{
+    static const char *const operands[][2] = {
+        {"idx:", "DIR"},         {"csv:", "FILE"},    {"libsvm:", "FILE"},
+        {"npy:", "DIR"},         {"text:", "FILE"},   {"mlp:", "WIDTHS"},
+        {"resnet:", "N"},        {"quadratic:", "D"}, {"gpt:", "BLOCKS,WIDTH,HEADS"},
+        {"dirichlet:", "ALPHA"}, {"ps-ssp:", "S"},    {"subset:", "P"},
+        {"topk:", "P"},          {"regular:", "K"},   {"base:", "K"},
+        {"file:", "PATH"},
+    };
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        if (strcmp(valid, operands[i][0]) == 0) return operands[i][1];
+    return "";
+}
+
 const char *option_variable(enum option_id id, char out[64])
 {
     size_t length = (size_t)snprintf(out, 64, "PARLEY_%s", options[id].name);

@@ -115,6 +115,9 @@ bool option_repeats(enum option_id id);
  * to a run can be swept, what is told to the program can't. */
 bool option_sweeps(enum option_id id);
 
+/* What stands behind the colon of a valid word: "WIDTHS" for "mlp:", "" of words without one. */
+const char *option_operand(const char *valid);
+
 /* "PARLEY_MIX_EVERY" for mix-every. Returns out. */
 const char *option_variable(enum option_id id, char out[64]);
 

@@ -90,7 +90,7 @@ expect 2 'number without the share of the budget from which it holds' run --mix-
 expect 2 '"0.1,0.2" is not a number (parley sim would try each' run --lr 0.1,0.2
 expect 2 'is not a whole number (parley sim would try each' node --seed 1..3
 expect 2 '"digits:3" is more than "digits"' run --data digits:3
-expect 2 '"gpt:" lacks what stands behind "gpt:"' run --model gpt:
+expect 2 '"gpt:" lacks BLOCKS,WIDTH,HEADS: write gpt:BLOCKS,WIDTH,HEADS' run --model gpt:
 expect 2 '--time: "0s" is out of range' run --time 0s
 expect 4 'address of this machine' node --listen 192.0.2.1:0 --insecure
 expect 2 'at most 71 bytes' node --insecure --listen "$(printf '%070d' 0):7000"

@@ -116,7 +116,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     /* One line each: the flag, the value, what is valid, what was meant. */
     expect("run --strategy gosip", NULL,
            "--strategy: \"gosip\" is not a strategy; did you mean \"gossip\"? "
-           "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:..., "
+           "(valid: gossip, none, allreduce, local-sgd, diloco, ps-bsp, ps-asp, ps-ssp:S, "
            "gossip-sync, push-sum, noloco, choco)");
     expect("run --strategy allreduce --mix-every 8", NULL,
            "--mix-every: \"8\" local steps, but allreduce averages the gradients of every step; "
@@ -147,19 +147,19 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run --lr", NULL, "--lr: needs a value, RATE");
     expect("run -z", NULL, "\"-z\" is not an option of run (parley help run lists them)");
     expect("run --data idx", NULL,
-           "--data: \"idx\" lacks what stands behind \"idx:\" (valid: digits, idx:..., csv:..., "
-           "libsvm:..., npy:..., text:...)");
+           "--data: \"idx\" lacks DIR: write idx:DIR (valid: digits, idx:DIR, csv:FILE, "
+           "libsvm:FILE, npy:DIR, text:FILE)");
     expect("run --data foo:x", NULL,
-           "--data: \"foo:x\" is not a kind of data (valid: digits, idx:..., csv:..., libsvm:..., "
-           "npy:..., text:...)");
+           "--data: \"foo:x\" is not a kind of data (valid: digits, idx:DIR, csv:FILE, "
+           "libsvm:FILE, npy:DIR, text:FILE)");
     expect("run --model mpl:3", NULL,
-           "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, mlp:..., "
-           "lenet, resnet:..., linear, gpt, gpt:..., quadratic:...)");
+           "--model: \"mpl:3\" is not a model; did you mean \"mlp:\"? (valid: softmax, "
+           "mlp:WIDTHS, lenet, resnet:N, linear, gpt, gpt:BLOCKS,WIDTH,HEADS, quadratic:D)");
     expect("rnu", NULL, "\"rnu\" is not a verb; did you mean \"run\"? (parley help lists them)");
     expect("run x", NULL, "\"x\": parley run takes no operands; flags begin with --");
     expect("topology rign", NULL,
            "\"rign\" is not a topology; did you mean \"ring\"? "
-           "(valid: complete, ring, torus, exponential, star, regular:, base:, file:)");
+           "(valid: complete, ring, torus, exponential, star, regular:K, base:K, file:PATH)");
     expect("model", NULL, "parley model needs inspect|eval|predict|verify|export|sample FILE");
     expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
 }

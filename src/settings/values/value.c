@@ -8,6 +8,7 @@
 #include "report/text.h"
 #include "settings/contenders.h"
 #include "settings/nearest.h"
+#include "settings/options.h"
 
 enum { RANGE_MAX = 100000000 };
 
@@ -86,17 +87,17 @@ static int parse_word(const struct option_info *option, const char *word, int *p
             near = option->valid[i];
     bool is_data = strcmp(option->name, "data") == 0 || strcmp(option->name, "test") == 0;
     const char *what = is_data ? "kind of data" : option->name;
-    if (near && nearest.distance == 0)
-        text_add(&text,
-                 strchr(near, ':') ? "lacks what stands behind \"%s\"" : "is more than \"%s\"",
-                 near);
+    if (near && nearest.distance == 0 && strchr(near, ':'))
+        text_add(&text, "lacks %s: write %s%s", option_operand(near), near, option_operand(near));
+    else if (near && nearest.distance == 0)
+        text_add(&text, "is more than \"%s\"", near);
     else
         text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
     if (nearest.distance > 0) text_add(&text, "%s", nearest_clause(hint, near));
     text_add(&text, " (valid: ");
     for (int i = 0; option->valid[i]; i++)
         text_add(&text, "%s%s%s", i ? ", " : "", option->valid[i],
-                 option->valid[i][strlen(option->valid[i]) - 1] == ':' ? "..." : "");
+                 option_operand(option->valid[i]));
     text_add(&text, ")");
     char *bytes = text_take(&text);
     snprintf(clause, SETTINGS_WHY_BYTES, "%s", bytes ? bytes : "is not valid");
