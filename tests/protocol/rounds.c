@@ -425,3 +425,30 @@ Test(rounds, who_has_made_its_steps_in_two_lives_mixes_with_those_who_have_not)
         parley_sim_free(sim);
     }
 }
+
+Test(rounds, two_that_cannot_reach_each_other_do_not_hold_up_each_round)
+{
+    /* Proves that a link which can't be made, as between two behind NAT, is waited for once, not in
+     * each round: 10 s each, by all. Both ends leave it out, and the mean holds. */
+    for (int choco = 0; choco < 2; choco++) {
+        struct cluster cluster = {.nodes = 4,
+                                  .topology = PARLEY_TOPOLOGY_COMPLETE,
+                                  .strategy = choco ? PARLEY_STRATEGY_CHOCO : 0,
+                                  .time_us = 90 * SECOND};
+        struct parley_sim *sim = begin(&cluster, 1, 5000, 20000, 0);
+        scene_train(sim, 4);
+        parley_sim_block(sim, 0, 2);
+        parley_sim_block(sim, 2, 0);
+        scene_run(sim, 40 * SECOND);
+        struct parley_view before, after;
+        parley_sim_view(sim, 1, &before);
+        scene_run(sim, 10 * SECOND);
+        parley_sim_view(sim, 1, &after);
+        cr_assert_geq(after.version, before.version + 50, "%llu steps in 10 s",
+                      (unsigned long long)(after.version - before.version));
+        parley_sim_heal(sim);
+        scene_until(sim, 4, parley_sim_agreed, NULL, 120);
+        cr_assert_leq(parley_sim_mass_error(sim), 1e-6);
+        parley_sim_free(sim);
+    }
+}

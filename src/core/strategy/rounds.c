@@ -114,7 +114,8 @@ static void drop_lost(struct parley_node *node)
         bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
         bool gone = !membership_is_live(node, n->member) ||
                     record_of(node, (uint32_t)n->member)->boot != n->boot;
-        if (rounds_is_awaited(n) && (silent || gone)) rounds_drop(node, n);
+        bool apart = membership_is_unreached(node, n->member); /* as n finds, too */
+        if (rounds_is_awaited(n) && (silent || gone || apart)) rounds_drop(node, n);
     }
 }
 
