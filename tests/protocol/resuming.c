@@ -506,3 +506,45 @@ Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
         parley_sim_free(sim);
     }
 }
+
+static void began_with_another(struct parley_config *config, uint32_t node, void *arg)
+{
+    began_the_cluster(config, node, arg);
+    if (config->resumed.steps) /* both are far */
+        config->resumed = (struct parley_resumed){3750, 75000, 3750, 150000, 0};
+}
+
+Test(resuming, who_comes_back_as_one_alone_ends_nothing_before_it_has_heard_what_is_known_of_it)
+{
+    /* What the other has made stands in its table, before what that knows of this node: together
+     * with what this node's file tells of all that was more than the budget. */
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_LOCAL_SGD,
+                                               PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_PS_ASP};
+    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
+        struct first_of_all first = {.strategy = strategies[k]};
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
+                                                                    .seed = 3,
+                                                                    .seeds = 1,
+                                                                    .parameters = 50,
+                                                                    .latency_us = 200,
+                                                                    .samples = 20,
+                                                                    .step_us = 10000,
+                                                                    .configure = began_with_another,
+                                                                    .arg = &first});
+        scene_train(sim, 2);
+        while (scene_view(sim, 1).samples_cluster < 150000)
+            scene_run(sim, 10000);
+        parley_sim_kill(sim, 0, false);
+        first.killed = true;
+        scene_run(sim, SECOND / 10);
+        parley_sim_start(sim, 0);
+        scene_run(sim, 4 * SECOND);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct parley_view view = scene_view(sim, i);
+            cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN, "%d: n%u", (int)k, i);
+            cr_expect_lt(view.progress, 0.9, "%d: n%u: %g", (int)k, i, view.progress);
+        }
+        scene_until(sim, 2, parley_sim_agreed, NULL, 60);
+        parley_sim_free(sim);
+    }
+}

@@ -66,10 +66,17 @@ static bool view_moves(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->turnover != node->roster->turnover) {
+        if (node->now_us >= t->turnover_us + MERGE_US) t->moves_us = node->now_us;
         t->turnover = node->roster->turnover;
         t->turnover_us = node->now_us;
     }
     return node->now_us < t->turnover_us + MERGE_US;
+}
+
+bool stop_view_begins_to_move(const struct parley_node *node)
+{
+    const struct training *t = &node->training;
+    return t->turnover != node->roster->turnover || node->now_us < t->moves_us + MERGE_US;
 }
 
 /* All who are live; while the view moves, who are known, those who are done and left among them.

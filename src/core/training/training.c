@@ -57,6 +57,17 @@ static uint64_t samples_used(const struct parley_node *node)
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
 
+/* Who goes on from a file, and has just met those who trained on meanwhile, counts what they have
+ * made besides what its file tells of all, until it hears that they knew its former life. */
+static bool may_count_twice(const struct parley_node *node)
+{
+    if (node->roster->kept_all == 0 || !stop_view_begins_to_move(node)) return false;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        if (roster_in(node->roster, i, ROSTER_TRAINS) && record_of(node, i)->kept_all == 0)
+            return true;
+    return false;
+}
+
 bool training_made_all(const struct parley_node *node, const struct record *r)
 {
     return node->config.steps_budget && r->version >= node->config.steps_budget;
@@ -145,8 +156,9 @@ static struct parley_pace pace_of(const struct parley_node *node)
     const struct training *t = &node->training;
     struct parley_pace pace = {.made = t->version, .progress = t->progress};
     if (!t->started) return pace;
-    lead(&pace, (double)training_reckoned(node), (double)c->batch * live_of(node),
-         (double)c->samples_budget);
+    if (t->progress == 0 || !may_count_twice(node))
+        lead(&pace, (double)training_reckoned(node), (double)c->batch * live_of(node),
+             (double)c->samples_budget);
     lead_by_steps(node, &pace);
     lead(&pace, (double)training_spent_us(node), t->rate > 0 ? 1e6 / t->rate : 0,
          (double)c->time_budget_us);
@@ -222,7 +234,8 @@ static bool time_is_spent(const struct parley_node *node)
 static bool budget_is_spent(const struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
-    if (c->samples_budget && samples_used(node) >= c->samples_budget) return true;
+    if (c->samples_budget && samples_used(node) >= c->samples_budget && !may_count_twice(node))
+        return true;
     if (time_is_spent(node)) return true;
     /* Who is about to train counts, too: else a start-up race would make it late. */
     return c->steps_budget && node->roster->counts[ROSTER_UNMADE] == 0;
