@@ -60,6 +60,7 @@ struct exchange {
     uint64_t begun_us;     /* when its first step began */
     uint64_t next_us;      /* without steps: when that would be at the pace of before */
     uint64_t retry_us;     /* nobody could be asked: not before then */
+    uint64_t answers_us;   /* an answer to an offer takes so long, on average */
     int32_t neighbours[PARLEY_NEIGHBOURS_MAX]; /* [neighbours_count] */
     uint32_t neighbours_count;
     uint64_t turnover;                   /* the roster's when they were found */

@@ -336,21 +336,30 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
     offer_elsewhere(node, slot);
 }
 
-/* Who answers does so at once, but for the way there and back, which may be long: each time that
- * this proves too short it is twice as long. Where that adds up to progress_timeout_us the link is
- * one that carries nothing. */
+/* Who answers does so at once, but for the way there and back, which may be long: three times as
+ * long as answers take on average is waited, to whomever, and each time that a peer proves this too
+ * short twice as long. Where that adds up to progress_timeout_us the link is one that carries
+ * nothing. */
 static uint64_t patience_us(const struct parley_node *node, const struct slot *slot)
 {
     const struct member *m = member_of(node, slot->peer);
-    uint64_t most_us = node->config.progress_timeout_us;
+    uint64_t most_us = node->config.progress_timeout_us, wait_us = PATIENCE_US;
     if (!m || !slot->trains) return most_us;
-    uint64_t wait_us = m->patience_us > PATIENCE_US ? m->patience_us : PATIENCE_US;
+    if (3 * node->exchange.answers_us > wait_us) wait_us = 3 * node->exchange.answers_us;
+    if (m->patience_us > wait_us) wait_us = m->patience_us;
     return wait_us < most_us - m->unanswered_us ? wait_us : most_us - m->unanswered_us;
 }
 
 uint64_t offer_deadline(const struct parley_node *node, const struct slot *slot)
 {
     return slot->progress_us + patience_us(node, slot);
+}
+
+/* Somebody else is asked in this period, not in the next. */
+static void make_up(struct parley_node *node)
+{
+    node->exchange.next_version = node->training.version;
+    node->exchange.next_us = node->now_us;
 }
 
 bool offer_unanswered(struct parley_node *node, struct slot *slot)
@@ -363,13 +372,26 @@ bool offer_unanswered(struct parley_node *node, struct slot *slot)
     m->asked_us = slot->progress_us;
     m->patience_us = 2 * waited_us;
     slot_abort(node, slot, EXCHANGE_STALLED, true);
+    if (!node->strategy->due) make_up(node);
     return true;
+}
+
+/* Of one that was stopped for long no more counts than a way that has grown by as much as half a
+ * second each time. */
+static void answer_took(struct parley_node *node, uint64_t took_us)
+{
+    struct exchange *e = &node->exchange;
+    uint64_t most_us = 2 * e->answers_us + PATIENCE_US;
+    if (took_us > most_us) took_us = most_us;
+    e->answers_us = (3 * e->answers_us + took_us) / 4;
 }
 
 void offer_answered(struct parley_node *node, int member, const struct slot *slot)
 {
     struct member *m = member_of(node, member);
     if (!m) return;
+    if (slot || m->unanswered_us)
+        answer_took(node, node->now_us - (slot ? slot->progress_us : m->asked_us));
     m->unanswered_us = 0;
     bool quick = slot && 4 * (node->now_us - slot->progress_us) < m->patience_us;
     if (quick) m->patience_us /= 2;
