@@ -176,6 +176,36 @@ Test(patience, who_is_stopped_keeps_nobody_from_averaging_with_the_others)
     }
 }
 
+Test(patience, who_has_answered_one_that_is_stopped_then_turns_to_others)
+{
+    /* Proves that what a suspect has asked for and does not go on with is let go, too: it held its
+     * responder until it was dead. A model takes 40 ms here, so it is mostly in the middle of one.
+     */
+    enum parley_strategy strategy = PARLEY_STRATEGY_PUSH_SUM;
+    uint32_t none = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
+                                                                    .seed = seed,
+                                                                    .step_us = 5000,
+                                                                    .latency_us = 200,
+                                                                    .parameters = 50000,
+                                                                    .unchecked = true,
+                                                                    .bandwidth_bytes = 5000000,
+                                                                    .configure = averages_in_pairs,
+                                                                    .arg = &strategy});
+        scene_train(sim, 6);
+        scene_run(sim, 3 * SECOND + seed * 777);
+        parley_sim_pause(sim, 3);
+        scene_run(sim,
+                  2600000); /* it is suspected, by who has asked it, and by who heard of that */
+        none += without_exchange(sim);
+        parley_sim_resume(sim, 3);
+        scene_agree(sim, 6, 0);
+        parley_sim_free(sim);
+    }
+    cr_assert_eq(none, 0, "%u", none);
+}
+
 static void averages_rarely(struct parley_config *config, uint32_t node, void *arg)
 {
     (void)node;

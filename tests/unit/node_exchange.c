@@ -28,6 +28,7 @@ Test(node_exchange, who_waits_for_its_trainer_says_so_to_who_waits_for_it)
         lone_run(lone, 1);
         cr_assert(lone_heard(lone, WIRE_KEEPALIVE, &alive) && alive.sequence == 7, "%d", i);
         cr_assert(alive.from_responder);
+        lone_say(lone, conn, WIRE_KEEPALIVE, &m); /* it is there */
     }
     lone_free(lone);
 }

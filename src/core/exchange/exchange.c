@@ -439,6 +439,17 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
 
 /* ---- Broken links and timers ----------------------------------------------------------------- */
 
+void exchange_let_go(struct parley_node *node, struct slot *slot, enum exchange_reason reason,
+                     bool tell)
+{
+    if (slot->role == RESPONDER && slot->state == SLOT_READY) {
+        doubt_open(node, slot);
+        slot_end(node, slot);
+    } else {
+        slot_abort(node, slot, reason, tell);
+    }
+}
+
 void exchange_closed(struct parley_node *node, uint32_t conn)
 {
     for (int role = 0; role < ROLES; role++) {
@@ -446,12 +457,7 @@ void exchange_closed(struct parley_node *node, uint32_t conn)
         if (slot->state < SLOT_OFFERED && !(slot->state == SLOT_TAKING && role == RESPONDER))
             continue;
         if (slot->conn != conn || slot->state >= SLOT_ADDING) continue;
-        if (role == RESPONDER && slot->state == SLOT_READY) {
-            doubt_open(node, slot);
-            slot_end(node, slot);
-        } else {
-            slot_abort(node, slot, EXCHANGE_LOST, false);
-        }
+        exchange_let_go(node, slot, EXCHANGE_LOST, false);
     }
 }
 

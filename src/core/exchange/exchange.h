@@ -77,6 +77,10 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
 void exchange_done(struct parley_node *node, const struct op *op, const struct parley_event *event);
 void exchange_live(struct parley_node *node, struct conn *conn); /* a connection became LIVE */
 void exchange_closed(struct parley_node *node, uint32_t conn);
+/* Nothing comes from the other end of an exchange that is not decided, or not as far as this node
+ * knows. */
+void exchange_let_go(struct parley_node *node, struct slot *slot, enum exchange_reason reason,
+                     bool tell);
 void exchange_timers(struct parley_node *node);
 uint64_t exchange_deadline(const struct parley_node *node);
 

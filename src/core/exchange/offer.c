@@ -223,18 +223,18 @@ static bool passes_over(struct parley_node *node, int member)
     return true;
 }
 
-/* Whom it has asked is stopped, or cut off: nothing is decided yet, and others are there. What that
- * one says to it later is answered with an ABORT. */
+/* The other end is stopped, or cut off: others are there. What it says later is answered with an
+ * ABORT, or else the doubt is over. */
 static void give_up_silent(struct parley_node *node, struct slot *slot)
 {
-    bool asks = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
-    if (!asks || record_of(node, slot->peer)->state == PARLEY_MEMBER_ALIVE) return;
+    bool undecided = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
+    if (!undecided || record_of(node, slot->peer)->state != PARLEY_MEMBER_SUSPECT) return;
     if (membership_hears(node, slot->peer)) return;
     if (pairing_is_kept(node)) return; /* there is no other */
     /* What the driver has in hand would keep the slot all the same, which is not stalled then. */
     for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == INITIATOR) return;
-    slot_abort(node, slot, EXCHANGE_STALLED, slot->state >= SLOT_OFFERED);
+        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == slot->role) return;
+    exchange_let_go(node, slot, EXCHANGE_STALLED, slot_is_open(slot));
 }
 
 void exchange_advance(struct parley_node *node)
@@ -242,6 +242,7 @@ void exchange_advance(struct parley_node *node)
     struct exchange *e = &node->exchange;
     struct slot *slot = &e->slots[INITIATOR];
     give_up_silent(node, slot);
+    give_up_silent(node, &e->slots[RESPONDER]);
     if (!may_start(node)) return;
     if (!offer_commit_of(node, 0)) { /* 64 decisions unheard of */
         wait_for_peers(node, NOBODY_RETRY_US);
