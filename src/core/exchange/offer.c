@@ -233,7 +233,7 @@ static void give_up_silent(struct parley_node *node, struct slot *slot)
     if (pairing_is_kept(node)) return; /* there is no other */
     /* What the driver has in hand would keep the slot all the same, which is not stalled then. */
     for (uint32_t i = 0; i < node->outflows_count; i++)
-        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == slot->role) return;
+        if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == (int)slot->role) return;
     exchange_let_go(node, slot, EXCHANGE_STALLED, slot_is_open(slot));
 }
 
