@@ -453,52 +453,63 @@ Test(resuming, who_comes_back_is_counted_once)
     parley_sim_free(sim);
 }
 
-struct first_of_all {
+static const enum parley_strategy first_of_all[] = {
+    PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_LOCAL_SGD, PARLEY_STRATEGY_ALLREDUCE,
+    PARLEY_STRATEGY_PS_ASP};
+
+struct first {
     enum parley_strategy strategy;
-    bool killed; /* it is started anew, by the same command */
+    struct parley_resumed kept; /* all 0: it has not been killed yet */
 };
 
 static void began_the_cluster(struct parley_config *config, uint32_t node, void *arg)
 {
-    const struct first_of_all *first = arg;
+    const struct first *first = arg;
     config->strategy = first->strategy;
     config->samples_budget = 200000;
     config->min_peers = node > 0;
-    if (node == 0 && first->killed)
-        config->resumed = (struct parley_resumed){1500, 30000, 1500, 120000, 0};
+    if (node == 0) config->resumed = first->kept;
+}
+
+/* The first is killed, and started by the same command, without a seed: four seconds later. */
+static struct parley_sim *first_comes_back(struct first *first, uint32_t nodes, uint64_t made,
+                                           const struct parley_resumed *kept)
+{
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
+                                                                .seed = 3,
+                                                                .seeds = 1,
+                                                                .parameters = 50,
+                                                                .latency_us = 200,
+                                                                .samples = 20,
+                                                                .step_us = 10000,
+                                                                .configure = began_the_cluster,
+                                                                .arg = first});
+    scene_train(sim, nodes);
+    while (scene_view(sim, 1).samples_cluster < made)
+        scene_run(sim, 10000);
+    parley_sim_kill(sim, 0, false);
+    first->kept = *kept;
+    scene_run(sim, SECOND / 10);
+    parley_sim_start(sim, 0);
+    scene_run(sim, 4 * SECOND);
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct parley_view view = scene_view(sim, i);
+        cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN, "%d: n%u", (int)first->strategy, i);
+        cr_expect_eq(view.live, nodes, "%d: n%u", (int)first->strategy, i);
+    }
+    return sim;
 }
 
 Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
 {
-    /* It has no seed, and begins before those dial it that count what its file tells of. All ended,
-     * or went on at the rate of the end. */
-    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_LOCAL_SGD,
-                                               PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_PS_ASP};
-    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
-        struct first_of_all first = {.strategy = strategies[k]};
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
-                                                                    .seed = 3,
-                                                                    .seeds = 1,
-                                                                    .parameters = 50,
-                                                                    .latency_us = 200,
-                                                                    .samples = 20,
-                                                                    .step_us = 10000,
-                                                                    .configure = began_the_cluster,
-                                                                    .arg = &first});
-        scene_train(sim, 4);
-        while (scene_view(sim, 1).samples_cluster < 125000)
-            scene_run(sim, 10000);
-        parley_sim_kill(sim, 0, false);
-        first.killed = true;
-        scene_run(sim, SECOND / 10);
-        parley_sim_start(sim, 0);
-        scene_run(sim, 4 * SECOND);
-        for (uint32_t i = 0; i < 4; i++) {
-            struct parley_view view = scene_view(sim, i);
-            cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN, "%d: n%u", (int)k, i);
-            cr_expect_eq(view.live, 4, "%d: n%u", (int)k, i);
-            cr_expect_lt(view.samples_cluster, 190000, "%d: n%u", (int)k, i);
-        }
+    /* It begins before those dial it that count what its file tells of. All ended, or went on at
+     * the rate of the end. */
+    const struct parley_resumed kept = {1500, 30000, 1500, 120000, 0};
+    for (size_t k = 0; k < sizeof first_of_all / sizeof *first_of_all; k++) {
+        struct first first = {.strategy = first_of_all[k]};
+        struct parley_sim *sim = first_comes_back(&first, 4, 125000, &kept);
+        for (uint32_t i = 0; i < 4; i++)
+            cr_expect_lt(scene_view(sim, i).samples_cluster, 190000, "%d: n%u", (int)k, i);
         struct parley_member own;
         parley_node_member(sim->hosts[0].node, 0, &own);
         cr_expect_lt(own.samples, 30000, "%d: what it tells of itself is what it has made", (int)k);
@@ -507,42 +518,17 @@ Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
     }
 }
 
-static void began_with_another(struct parley_config *config, uint32_t node, void *arg)
-{
-    began_the_cluster(config, node, arg);
-    if (config->resumed.steps) /* both are far */
-        config->resumed = (struct parley_resumed){3750, 75000, 3750, 150000, 0};
-}
-
 Test(resuming, who_comes_back_as_one_alone_ends_nothing_before_it_has_heard_what_is_known_of_it)
 {
     /* What the other has made stands in its table, before what that knows of this node: together
      * with what this node's file tells of all that was more than the budget. */
-    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_LOCAL_SGD,
-                                               PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_PS_ASP};
-    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
-        struct first_of_all first = {.strategy = strategies[k]};
-        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
-                                                                    .seed = 3,
-                                                                    .seeds = 1,
-                                                                    .parameters = 50,
-                                                                    .latency_us = 200,
-                                                                    .samples = 20,
-                                                                    .step_us = 10000,
-                                                                    .configure = began_with_another,
-                                                                    .arg = &first});
-        scene_train(sim, 2);
-        while (scene_view(sim, 1).samples_cluster < 150000)
-            scene_run(sim, 10000);
-        parley_sim_kill(sim, 0, false);
-        first.killed = true;
-        scene_run(sim, SECOND / 10);
-        parley_sim_start(sim, 0);
-        scene_run(sim, 4 * SECOND);
+    const struct parley_resumed kept = {3750, 75000, 3750, 150000, 0};
+    for (size_t k = 0; k < sizeof first_of_all / sizeof *first_of_all; k++) {
+        struct first first = {.strategy = first_of_all[k]};
+        struct parley_sim *sim = first_comes_back(&first, 2, 150000, &kept);
         for (uint32_t i = 0; i < 2; i++) {
-            struct parley_view view = scene_view(sim, i);
-            cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN, "%d: n%u", (int)k, i);
-            cr_expect_lt(view.progress, 0.9, "%d: n%u: %g", (int)k, i, view.progress);
+            double progress = scene_view(sim, i).progress;
+            cr_expect_lt(progress, 0.9, "%d: n%u: %g", (int)k, i, progress);
         }
         scene_until(sim, 2, parley_sim_agreed, NULL, 60);
         parley_sim_free(sim);
