@@ -11,7 +11,7 @@ struct summary {
     double drift;                      /* at the end: 0 where one digest is held */
     uint64_t test_samples;
     double target;    /* an accuracy; 0: no line */
-    double trained_s; /* from the start until training ended; simulated: virtual */
+    double trained_s; /* of a node: its own; of a run: since its start; simulated: virtual */
     const char *path; /* the model's file; NULL: no line */
 };
 

@@ -67,7 +67,8 @@ struct node {
     struct coverage coverage; /* under `parley run`: mapped, the samples of all its nodes */
     struct node_control control;
     uint64_t start_us;      /* `t` counts from here */
-    uint64_t stop_us;       /* when its training ended; 0: not yet */
+    uint64_t train_us;      /* when its training began; 0: not yet */
+    uint64_t stop_us;       /* when it ended; likewise */
     bool controlled;        /* `parley run` started it */
     char own_path[4096];    /* of a model that is not what --out is for */
     _Atomic int saves;      /* control.c's: it is at that */

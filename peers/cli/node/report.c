@@ -24,10 +24,11 @@ static double seconds(const struct node *node)
     return (double)(cli_now_us() - node->start_us) / 1e6;
 }
 
-/* From the start to the end of training: who then waits for others trains no more. */
+/* Who waits for others before or after it trains does not train. */
 static double trained_s(const struct node *node)
 {
-    return node->stop_us ? (double)(node->stop_us - node->start_us) / 1e6 : seconds(node);
+    if (!node->train_us) return 0;
+    return (double)((node->stop_us ? node->stop_us : cli_now_us()) - node->train_us) / 1e6;
 }
 
 static void tell(struct node *node, struct report_line *line)
@@ -250,6 +251,7 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     parley_node_view(parley_node_of(p), &view);
     bool stops = phase == PARLEY_PHASE_STOP;
     keep_progress(node, &view);
+    if (phase == PARLEY_PHASE_TRAIN && !node->train_us) node->train_us = cli_now_us();
     if (stops) {
         node->stop_us = cli_now_us();
         tell_progress(node, p, &view);
