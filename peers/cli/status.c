@@ -136,7 +136,7 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
              : barred && unproved ? "it has another cluster key, or none"
              : barred             ? "it has a cluster key: say with --cluster-key which"
              : unproved           ? "the connection ended in the handshake: has it no cluster key?"
-                                  : "closed the connection; is this a parley node?");
+                                  : "closed the connection: no parley node, or one that ends");
     return barred ? PARLEY_EKEY : PARLEY_ENETWORK;
 }
 
