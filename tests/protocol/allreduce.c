@@ -805,3 +805,38 @@ Test(allreduce, who_slept_as_its_steps_were_made_is_not_waited_for_without_end)
     parley_sim_resume(sim, 0);
     end(sim, &scene);
 }
+
+/* Which of four nodes have told people that a round does not go on. */
+static void watch_complaints(const char *line, void *told)
+{
+    const char *text = strstr(line, " log round ");
+    if (text && (strstr(text, "stands still") || strstr(text, "waits for")))
+        ((bool *)told)[text[-1] - '0'] = true;
+}
+
+Test(allreduce, where_two_cannot_reach_each_other_all_say_that_they_stand_still)
+{
+    /* Two that live, as behind two NATs: the others wait for who waits. */
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD,
+                                               PARLEY_STRATEGY_DILOCO};
+    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
+        bool told[4] = {false};
+        struct ring_scene scene = {.strategy = strategies[k],
+                                   .nodes = 4,
+                                   .seed = 5,
+                                   .latency_us = 200,
+                                   .vectors = {.parameters = 64}};
+        struct parley_sim *sim = begin(&scene);
+        scene_train(sim, 4);
+        scene_run(sim, SECOND);
+        parley_sim_block(sim, 0, 2);
+        parley_sim_block(sim, 2, 0);
+        parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_complaints, told);
+        scene_run(sim, 60 * SECOND);
+        for (uint32_t i = 0; i < 4; i++)
+            cr_expect(told[i], "%d: n%u", (int)k, i);
+        parley_sim_heal(sim);
+        scene_run(sim, 10 * SECOND);
+        end(sim, &scene);
+    }
+}

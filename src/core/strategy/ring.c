@@ -10,7 +10,8 @@
 enum {
     LOOK_US = 100000,      /* while something is waited for */
     AGAIN_US = 1000000,    /* what was said is said again, if nothing moves */
-    COMPLAIN_US = 2000000, /* then people are told who keeps all waiting */
+    COMPLAIN_US = 2000000, /* then people are told who keeps all waiting, ... */
+    STANDS_US = 10000000,  /* ... and then that somebody does */
 };
 
 /* ---- The members of a round ------------------------------------------------------------------ */
@@ -352,6 +353,10 @@ static void complain(struct parley_node *node)
                 record_of(node, (uint32_t)ring->peers[stage])->name,
                 linked ? "" : ": there is no connection");
     }
+    if (ring->complained || node->now_us < ring->progress_us + STANDS_US) return;
+    ring->complained = true;
+    out_log(node, PARLEY_LOG_INFO, "round %llu stands still: whom this node waits for waits, too",
+            round);
 }
 
 /* A peer that is gone need not get what it was being sent, and its buffer is wanted. */
