@@ -1,6 +1,7 @@
 /* rounds.c: when a round begins and ends, and who takes part; see rounds.h. */
 #include "core/strategy/rounds.h"
 
+#include "core/link/redial.h"
 #include "core/training/joining.h"
 #include "core/training/training.h"
 
@@ -115,7 +116,9 @@ static void drop_lost(struct parley_node *node)
         bool gone = !membership_is_live(node, n->member) ||
                     record_of(node, (uint32_t)n->member)->boot != n->boot;
         bool apart = membership_is_unreached(node, n->member); /* as n finds, too */
-        if (rounds_is_awaited(n) && (silent || gone || apart)) rounds_drop(node, n);
+        if (!rounds_is_awaited(n) || !(silent || gone || apart)) continue;
+        if (apart) redial_unreached(node, n->member);
+        rounds_drop(node, n);
     }
 }
 

@@ -24,6 +24,8 @@
  *   it only seemed dead, or was    the same, and it may have taken ours: the mean of the two moves
  *   silent for 10 s                once by step w (z_j - z_i) / n. When it is back it goes on with
  *                                  the round that the others are in.
+ *   the two can't reach each other each drops the other's term at once, once both have found so (at
+ *                                  first after 10 s of silence), and dials it again each round
  *   a link breaks                  both say again what matters on the next one; no harm
  *   the two see different graphs   who is asked by somebody who is no neighbour says NO, as does
  *                                  who was about to train and came too late
