@@ -459,6 +459,7 @@ static const enum parley_strategy first_of_all[] = {
 
 struct first {
     enum parley_strategy strategy;
+    uint64_t latency_us;
     struct parley_resumed kept; /* all 0: it has not been killed yet */
 };
 
@@ -471,7 +472,8 @@ static void began_the_cluster(struct parley_config *config, uint32_t node, void 
     if (node == 0) config->resumed = first->kept;
 }
 
-/* The first is killed, and started by the same command, without a seed: four seconds later. */
+/* The first is killed, and started by the same command, without a seed: four seconds later and
+ * more. */
 static struct parley_sim *first_comes_back(struct first *first, uint32_t nodes, uint64_t made,
                                            const struct parley_resumed *kept)
 {
@@ -479,7 +481,7 @@ static struct parley_sim *first_comes_back(struct first *first, uint32_t nodes, 
                                                                 .seed = 3,
                                                                 .seeds = 1,
                                                                 .parameters = 50,
-                                                                .latency_us = 200,
+                                                                .latency_us = first->latency_us,
                                                                 .samples = 20,
                                                                 .step_us = 10000,
                                                                 .configure = began_the_cluster,
@@ -491,7 +493,7 @@ static struct parley_sim *first_comes_back(struct first *first, uint32_t nodes, 
     first->kept = *kept;
     scene_run(sim, SECOND / 10);
     parley_sim_start(sim, 0);
-    scene_run(sim, 4 * SECOND);
+    scene_run(sim, 4 * SECOND + 4 * first->latency_us);
     for (uint32_t i = 0; i < nodes; i++) {
         struct parley_view view = scene_view(sim, i);
         cr_expect_eq(view.phase, PARLEY_PHASE_TRAIN, "%d: n%u", (int)first->strategy, i);
@@ -506,7 +508,7 @@ Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
      * the rate of the end. */
     const struct parley_resumed kept = {1500, 30000, 1500, 120000, 0};
     for (size_t k = 0; k < sizeof first_of_all / sizeof *first_of_all; k++) {
-        struct first first = {.strategy = first_of_all[k]};
+        struct first first = {.strategy = first_of_all[k], .latency_us = 200};
         struct parley_sim *sim = first_comes_back(&first, 4, 125000, &kept);
         for (uint32_t i = 0; i < 4; i++)
             cr_expect_lt(scene_view(sim, i).samples_cluster, 190000, "%d: n%u", (int)k, i);
@@ -521,10 +523,13 @@ Test(resuming, who_began_a_cluster_and_comes_back_as_one_alone_is_counted_once)
 Test(resuming, who_comes_back_as_one_alone_ends_nothing_before_it_has_heard_what_is_known_of_it)
 {
     /* What the other has made stands in its table, before what that knows of this node: together
-     * with what this node's file tells of all that was more than the budget. */
+     * with what this node's file tells of all that was more than the budget. Over a long line that
+     * comes more than a second later. */
     const struct parley_resumed kept = {3750, 75000, 3750, 150000, 0};
-    for (size_t k = 0; k < sizeof first_of_all / sizeof *first_of_all; k++) {
-        struct first first = {.strategy = first_of_all[k]};
+    const size_t count = sizeof first_of_all / sizeof *first_of_all;
+    for (size_t k = 0; k <= count; k++) {
+        struct first first = {.strategy = first_of_all[k % count],
+                              .latency_us = k < count ? 200 : 600000};
         struct parley_sim *sim = first_comes_back(&first, 2, 150000, &kept);
         for (uint32_t i = 0; i < 2; i++) {
             double progress = scene_view(sim, i).progress;

@@ -66,7 +66,8 @@ static bool view_moves(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->turnover != node->roster->turnover) {
-        if (node->now_us >= t->turnover_us + MERGE_US) t->moves_us = node->now_us;
+        if (t->alone || node->now_us >= t->turnover_us + MERGE_US) t->moves_us = node->now_us;
+        t->alone = live_of(node) == 1;
         t->turnover = node->roster->turnover;
         t->turnover_us = node->now_us;
     }

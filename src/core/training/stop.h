@@ -16,8 +16,8 @@
 void stop_raise(struct parley_node *node, enum parley_stop cause);
 /* While in TRAIN: one that somebody has raised. */
 void stop_obey(struct parley_node *node);
-/* Members come and go since a moment ago, after a while in which none did: what others know of them
- * may be on its way. */
+/* Members come and go since a moment ago, after a while in which none did or this node was alone:
+ * what others know of them may be on its way. */
 bool stop_view_begins_to_move(const struct parley_node *node);
 /* A LATE node has nothing to end, but others may train still, and are to hear of it. */
 void stop_tell(struct parley_node *node, enum parley_stop cause);

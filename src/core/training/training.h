@@ -41,7 +41,8 @@ struct training {
     enum parley_stop stop; /* asked for, and obeyed once in, and once the strategy allows, ... */
     uint64_t stop_us;      /* ... since then */
     uint64_t turnover, turnover_us; /* the roster's, and when it last changed (stop.c), ... */
-    uint64_t moves_us;              /* ... and when it did so first, after a while without */
+    uint64_t moves_us; /* ... and when it did so first, after a while without, or alone */
+    bool alone;        /* no other was live when it last changed */
 };
 
 void training_advance(struct parley_node *node); /* joining, budget, steps to make */
