@@ -1,4 +1,5 @@
-/* doubt.h: READY was said, the decision not heard, and the connection is gone.
+/* doubt.h: READY was said, the decision not heard, and the connection is gone, or the initiator
+ * silent.
  *
  * Thread rule: as the node's.
  */

@@ -10,12 +10,12 @@
  *             forgets          <-                 APPLIED
  *
  * Before READY (responder) or COMMIT (initiator) a side may abort alone. After READY the responder
- * is bound by the initiator's decision; if the connection breaks it asks (doubt.c). Nobody waits
- * for a node that waits: an OFFER never needs the initiator's slot. A snapshot is named only if it
- * holds every delta decided before, so it is taken again if one was decided meanwhile. How old it
- * is at the decision does not matter: a slot is open until its delta is in x, so d draws together
- * what was apart, whatever steps came since. A bound on the age in steps only ends all averaging
- * where an exchange takes longer than that, as over slow lines.
+ * is bound by the initiator's decision; if the connection breaks, or that one falls silent, it asks
+ * (doubt.c). Nobody waits for a node that waits: an OFFER never needs the initiator's slot. A
+ * snapshot is named only if it holds every delta decided before, so it is taken again if one was
+ * decided meanwhile. How old it is at the decision does not matter: a slot is open until its delta
+ * is in x, so d draws together what was apart, whatever steps came since. A bound on the age in
+ * steps only ends all averaging where an exchange takes longer than that, as over slow lines.
  * Deltas, Boyd et al. 2006, section II: W = I - share (e_i - e_j)(e_i - e_j)^T.
  */
 #include "core/exchange/exchange.h"

@@ -223,18 +223,29 @@ static bool passes_over(struct parley_node *node, int member)
     return true;
 }
 
+/* Somebody else is asked in this period, not in the next. */
+static void make_up(struct parley_node *node)
+{
+    if (node->strategy->due) return; /* what it has made waits for an exchange anyway */
+    node->exchange.next_version = node->training.version;
+    node->exchange.next_us = node->now_us;
+}
+
 /* The other end is stopped, or cut off: others are there. What it says later is answered with an
  * ABORT, or else the doubt is over. */
 static void give_up_silent(struct parley_node *node, struct slot *slot)
 {
     bool undecided = slot->state >= SLOT_CONNECTING && slot->state <= SLOT_READY;
-    if (!undecided || record_of(node, slot->peer)->state != PARLEY_MEMBER_SUSPECT) return;
+    if (!undecided) return;
+    uint32_t state = record_of(node, slot->peer)->state;
+    if (state != PARLEY_MEMBER_SUSPECT && state != PARLEY_MEMBER_DEAD) return;
     if (membership_hears(node, slot->peer)) return;
     if (pairing_is_kept(node)) return; /* there is no other */
     /* What the driver has in hand would keep the slot all the same, which is not stalled then. */
     for (uint32_t i = 0; i < node->outflows_count; i++)
         if (node->outflows[i].in_flight > 0 && node->outflows[i].slot == (int)slot->role) return;
     exchange_let_go(node, slot, EXCHANGE_STALLED, slot_is_open(slot));
+    if (slot->role == INITIATOR) make_up(node);
 }
 
 void exchange_advance(struct parley_node *node)
@@ -356,13 +367,6 @@ uint64_t offer_deadline(const struct parley_node *node, const struct slot *slot)
     return slot->progress_us + patience_us(node, slot);
 }
 
-/* Somebody else is asked in this period, not in the next. */
-static void make_up(struct parley_node *node)
-{
-    node->exchange.next_version = node->training.version;
-    node->exchange.next_us = node->now_us;
-}
-
 bool offer_unanswered(struct parley_node *node, struct slot *slot)
 {
     struct member *m = member_of(node, slot->peer);
@@ -373,12 +377,12 @@ bool offer_unanswered(struct parley_node *node, struct slot *slot)
     m->asked_us = slot->progress_us;
     m->patience_us = 2 * waited_us;
     slot_abort(node, slot, EXCHANGE_STALLED, true);
-    if (!node->strategy->due) make_up(node);
+    make_up(node);
     return true;
 }
 
-/* Of one that was stopped for long no more counts than a way that has grown by as much as half a
- * second each time. */
+/* Of one that was stopped for long no more counts than half a second more than twice as long as
+ * answers have taken: that a way grows by so much is learned all the same. */
 static void answer_took(struct parley_node *node, uint64_t took_us)
 {
     struct exchange *e = &node->exchange;
@@ -391,11 +395,10 @@ void offer_answered(struct parley_node *node, int member, const struct slot *slo
 {
     struct member *m = member_of(node, member);
     if (!m) return;
-    if (slot || m->unanswered_us)
-        answer_took(node, node->now_us - (slot ? slot->progress_us : m->asked_us));
+    uint64_t took_us = node->now_us - (slot ? slot->progress_us : m->asked_us);
+    if (slot || m->unanswered_us) answer_took(node, took_us);
     m->unanswered_us = 0;
-    bool quick = slot && 4 * (node->now_us - slot->progress_us) < m->patience_us;
-    if (quick) m->patience_us /= 2;
+    if (slot && 4 * took_us < m->patience_us) m->patience_us /= 2;
 }
 
 /* ---- The decision ---------------------------------------------------------------------------- */
