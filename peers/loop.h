@@ -5,7 +5,7 @@
  * come back are carried out (carry.c) before anything else happens.
  *
  * One turn: timers; in the prepare phase answers and commands of other threads (and what the loop
- * itself carried out); then poll (connections: conn.c); then, in the check phase, TICK. As reading
+ * itself carried out); then poll (connections: conn.h); then, in the check phase, TICK. As reading
  * comes before ticking, a process that wakes from SIGSTOP has heard its peers before it judges
  * them; after a late wake-up it goes on reading until nothing is left. FINISHED closes the listener
  * and all connections (flushing them); the thread itself lives on until loop_close(), so that

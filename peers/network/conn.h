@@ -99,7 +99,7 @@ void conn_adapt(struct conn *conn);
  * proved. */
 void conn_opened(struct conn *conn);
 void conn_read_on(struct conn *conn);
-void conn_resume(struct conn *conn); /* read.c: it waits no more: what came is taken, and read on */
+void conn_resume(struct conn *conn); /* it waits no more: what came is taken, and read on */
 
 /* accept.c: starts listening on the loop's bound listener: 0 or a libuv error. */
 int conn_listen(struct loop *loop);
