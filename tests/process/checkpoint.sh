@@ -217,11 +217,12 @@ grep -q ': 72 samples' err || fail "a batch is not all that there is: $(cat err)
 "$parley" "${one[@]}" --steps 30 --out both --checkpoint parts --resume > out 2> err || fail "the second part: $(cat err)"
 grep -q 'goes on from its step [1-9]' err || fail "the second part began anew: $(cat err)"
 cmp whole both || fail "two lives do not come to the model of one"
-# Of steps that all make in common who was started anew keeps the model's count, not its own of half.
+# Of steps that all make in common who was started anew keeps the model's count, not its own, which is
+# half of that at most.
 rm -r kept
 "$parley" run -q -n 2 --strategy allreduce --model mlp:32 --steps 3000 --checkpoint kept --checkpoint-every 10ms \
     --fault restart:n1@50% > out 2> err || fail "restarted: $(cat err)"
-[ "$(steps n1 | head -n 1)" -gt 2250 ] || fail "n1 keeps its own steps: $(ls kept)"
+[ "$(steps n1 | head -n 1)" -gt 1650 ] || fail "n1 keeps its own steps: $(ls kept)"
 # Its files tell of as many as the vectors in them have been through, and not of those of some time ago.
 for file in kept/n0-*.checkpoint; do
     read -r made _ through _ <<< "$(grep -aoE '"progress":"[0-9 ]+' "$file" | cut -d'"' -f4)"

@@ -217,13 +217,13 @@ second_signal() {
         for signal in STOP "${@:4}" CONT; do kill -"$signal" "$pid" 2> /dev/null || true; done
         status=0
         wait "$pid" || status=$?
-        if [ $status -eq "$2" ]; then break; fi
+        if compgen -G 'g.safetensors*.part'; then exit 1; fi
+        if [ $status -eq "$2" ] && ! compgen -G 'g.safetensors*'; then break; fi
         echo "try $try: it has ended with $status"
         rm -f g.safetensors*
     done
     [ $status -eq "$2" ]
     [ -s part ]
-    if compgen -G 'g.safetensors*'; then exit 1; fi
 }
 second_signal leaves 130 g.safetensors.g.part INT
 second_signal agrees 143 'g.safetensors.*.part' INT TERM
