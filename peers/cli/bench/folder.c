@@ -1,10 +1,10 @@
-/* folder.c: the folder of a benchmark's files. Another process waits for the end of this one,
- * whatever ends it, and removes the folder then: an interrupted benchmark leaves nothing either.
+/* folder.c: the folder of a benchmark's files. Another process waits for the end of this one and of
+ * all that it has started, which have the same socket, whatever ends them, and removes the folder
+ * then: an interrupted benchmark leaves nothing either.
  */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,6 @@ static int start_guard(struct bench *bench)
 {
     int ends[2], status = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return errno;
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC); /* else the nodes would have to end, too */
     bench->guard = fork();
     if (bench->guard == 0) {
         close(ends[1]);
