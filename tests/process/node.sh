@@ -218,11 +218,13 @@ second_signal() {
         status=0
         wait "$pid" || status=$?
         if compgen -G 'g.safetensors*.part'; then exit 1; fi
-        if [ $status -eq "$2" ] && ! compgen -G 'g.safetensors*'; then break; fi
+        left=$(compgen -G 'g.safetensors*' || true)
+        if [ $status -eq "$2" ] && [ -z "$left" ]; then break; fi
         echo "try $try: it has ended with $status"
         rm -f g.safetensors*
     done
     [ $status -eq "$2" ]
+    [ -z "$left" ]
     [ -s part ]
 }
 second_signal leaves 130 g.safetensors.g.part INT
@@ -420,9 +422,11 @@ kill -USR2 "$r"
 until_line r "$r" '"peer":"s","state":"dead"'
 kill -CONT "$s"
 wait "$r" "$s"
-python3 - "$(grep '"phase":"train"' r.json)" "$(grep '"phase":"stop"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
+python3 - "$(grep '"phase":"train"' r.json)" "$(grep '"phase":"stop"' r.json)" \
+    "$(grep '"phase":"done"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
 import json, re, sys
-train, stop = (json.loads(line)["t"] for line in sys.argv[1:3])
-told = float(re.search(r"steps, ([0-9.]+) s", sys.argv[3])[1])
+train, stop, done = (json.loads(line)["t"] for line in sys.argv[1:4])
+told = float(re.search(r"steps, ([0-9.]+) s", sys.argv[4])[1])
 assert abs(told - (stop - train)) < 0.06, (train, stop, told) # 0.05: how it is rounded from 10 s on
+assert stop + 0.06 < done, (stop, done)
 EOF
