@@ -112,13 +112,13 @@ static void drop_lost(struct parley_node *node)
     struct rounds *s = rounds_of(node);
     for (uint32_t i = 0; s->stage != ROUNDS_RESTING && i < s->count; i++) {
         struct neighbour *n = &s->neighbours[i];
+        if (!rounds_is_awaited(n)) continue;
         bool silent = node->now_us >= n->heard_us + node->config.progress_timeout_us;
         bool gone = !membership_is_live(node, n->member) ||
                     record_of(node, (uint32_t)n->member)->boot != n->boot;
         bool apart = membership_is_unreached(node, n->member); /* as n finds, too */
-        if (!rounds_is_awaited(n) || !(silent || gone || apart)) continue;
         if (apart) redial_unreached(node, n->member);
-        rounds_drop(node, n);
+        if (silent || gone || apart) rounds_drop(node, n);
     }
 }
 
