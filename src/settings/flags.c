@@ -5,6 +5,7 @@
  */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -146,13 +147,15 @@ static int take_operand(struct settings *settings, int *count, const char *word,
         if (value_word_fits(word, info->first[i])) return 0;
         nearest_try(&nearest, info->first[i]);
     }
-    nearest_clause(clause, nearest_take(&nearest));
-    size_t length = (size_t)snprintf(why, SETTINGS_WHY_BYTES, "%s %s%s (valid: ", quoted,
-                                     info->first_is, clause);
-    for (int i = 0; info->first[i] && length < SETTINGS_WHY_BYTES; i++)
-        length +=
-            (size_t)snprintf(why + length, SETTINGS_WHY_BYTES - length, "%s%s%s", info->first[i],
-                             option_operand(info->first[i]), info->first[i + 1] ? ", " : ")");
+    struct text text;
+    text_init(&text, SETTINGS_WHY_BYTES - 1);
+    text_add(&text, "%s %s%s (valid: ", quoted, info->first_is,
+             nearest_clause(clause, nearest_take(&nearest)));
+    option_add_words(&text, info->first);
+    text_add(&text, ")");
+    char *bytes = text_take(&text);
+    snprintf(why, SETTINGS_WHY_BYTES, "%s", bytes ? bytes : info->first_is);
+    free(bytes);
     return PARLEY_EUSAGE;
 }
 

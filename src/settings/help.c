@@ -53,10 +53,8 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
     struct text words;
     text_init(&words, HELP_BYTES_MAX);
     text_add(&words, "%s", info->help);
-    for (int i = 0; info->valid[i]; i++) {
-        const char *valid = info->valid[i];
-        text_add(&words, "%s%s%s", i ? ", " : ". One of ", valid, option_operand(valid));
-    }
+    if (info->valid[0]) text_add(&words, ". One of ");
+    option_add_words(&words, info->valid);
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))
         text_add(&words, " (default %s)", info->fallback);
     char *joined = text_take(&words);

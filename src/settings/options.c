@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/text.h"
 #include "settings/settings.h"
 
 /* Counts have their limits as doubles; this one is the largest of 64 bits. */
@@ -225,6 +226,12 @@ const char *option_operand(const char *valid)
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
         if (strcmp(valid, operands[i][0]) == 0) return operands[i][1];
     return "";
+}
+
+void option_add_words(struct text *text, const char *const *valid)
+{
+    for (int i = 0; valid[i]; i++)
+        text_add(text, "%s%s%s", i ? ", " : "", valid[i], option_operand(valid[i]));
 }
 
 const char *option_variable(enum option_id id, char out[64])

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct text;
+
 enum verb {
     VERB_RUN,
     VERB_NODE,
@@ -117,6 +119,9 @@ bool option_sweeps(enum option_id id);
 
 /* What stands behind the colon of a valid word: "WIDTHS" for "mlp:", "" of words without one. */
 const char *option_operand(const char *valid);
+
+/* The valid words, each with what stands behind its colon: "lenet, mlp:WIDTHS". */
+void option_add_words(struct text *text, const char *const *valid);
 
 /* "PARLEY_MIX_EVERY" for mix-every. Returns out. */
 const char *option_variable(enum option_id id, char out[64]);

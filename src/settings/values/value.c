@@ -95,9 +95,7 @@ static int parse_word(const struct option_info *option, const char *word, int *p
         text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
     if (nearest.distance > 0) text_add(&text, "%s", nearest_clause(hint, near));
     text_add(&text, " (valid: ");
-    for (int i = 0; option->valid[i]; i++)
-        text_add(&text, "%s%s%s", i ? ", " : "", option->valid[i],
-                 option_operand(option->valid[i]));
+    option_add_words(&text, option->valid);
     text_add(&text, ")");
     char *bytes = text_take(&text);
     snprintf(clause, SETTINGS_WHY_BYTES, "%s", bytes ? bytes : "is not valid");
