@@ -196,8 +196,7 @@ Test(patience, who_has_answered_one_that_is_stopped_then_turns_to_others)
         scene_train(sim, 6);
         scene_run(sim, 3 * SECOND + seed * 777);
         parley_sim_pause(sim, 3);
-        scene_run(sim,
-                  2600000); /* it is suspected, by who has asked it, and by who heard of that */
+        scene_run(sim, 2600000); /* it is suspected, by who asked it and by who heard of that */
         none += without_exchange(sim);
         parley_sim_resume(sim, 3);
         scene_agree(sim, 6, 0);
