@@ -355,9 +355,7 @@ static void tell_oddities(const struct run *run)
     if (ended > 0 && run->nodes > 1 && !run->sim->begun)
         sim_say(PARLEY_LOG_ERROR,
                 "sim: no node has met all others, which it waits for before it trains");
-    if (left > 0)
-        sim_say(PARLEY_LOG_WARN, "sim: %zu of %zu faults did not strike: the run was over before",
-                left, run->schedule.count);
+    if (left > 0) sim_say(PARLEY_LOG_WARN, "sim: " FAULTS_LEFT, left, run->schedule.count);
 }
 
 static void end_curve(struct run *run)

@@ -6,7 +6,7 @@ source "$(dirname "$0")/folder.sh"
 check() {
     fault=$1 live=$2
     shift 2
-    "$parley" run -n 4 --epochs 6 --model mlp:32 --fault "$fault" --json lines --out model "$@" > out
+    "$parley" run -n 4 --epochs 24 --model mlp:32 --fault "$fault" --json lines --out model "$@" > out
     tail -n 1 lines | grep '"event":"summary"' | grep '"ok":true' | grep "\"live\":$live" |
         grep "\"agreed\":$live" > /dev/null
     tail -n 1 lines | grep -q '"test_accuracy":0\.9'

@@ -36,6 +36,7 @@ said 0 info ' n2  pid ' run --nodes 3 --model softmax --epochs 2 --out model
 said 0 info 'fault: kill n1' sim --nodes 3 --model softmax --epochs 2 --fault kill:n1@50% --out model
 said 0 info 'run 2 of 2' sim --nodes 2 --model softmax --steps 20 --mix-every 1,2 --quiet --progress always
 said 0 warning '1 of 1 faults did not strike' sim --nodes 2 --model softmax --steps 20 --fault kill:n1@1h
+said 0 warning '1 of 1 faults did not strike' run --nodes 2 --model softmax --steps 20 --fault kill:n1@1h --out model
 said 0 debug 'phase' sim --swarm --seeds 1..1 --verbose
 said 0 info 'listens on' node --min-peers 0 --model softmax --epochs 1 --out model
 said 2 error 'did you mean "adam"' node --optimizer adamm

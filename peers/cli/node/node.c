@@ -33,7 +33,7 @@
 #include "prompt.h"
 #include "train/model.h"
 
-enum { TIMER_US = 250000, TIMER_TARGET_US = 20000 };
+enum { TIMER_US = 250000, TIMER_OFTEN_US = 20000 };
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
@@ -131,7 +131,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     options->config.seeds_count = node->seeds.count;
     options->on_update = node_on_update;
     options->on_timer = node_on_timer;
-    options->timer_us = s->accuracy > 0 ? TIMER_TARGET_US : TIMER_US;
+    options->timer_us = s->accuracy > 0 || node->controlled ? TIMER_OFTEN_US : TIMER_US;
     options->context = node;
     return parley_open(&node->p, options, why, why_size);
 }

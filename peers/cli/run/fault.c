@@ -26,6 +26,14 @@ int run_faults_init(struct run *run)
     return 0;
 }
 
+size_t run_faults_left(const struct run *run)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < run->settings->faults.count; i++)
+        left += !run->plans[i].struck;
+    return left;
+}
+
 void run_faults_close(struct run *run)
 {
     for (size_t i = 0; run->plans && i < run->settings->faults.count; i++)

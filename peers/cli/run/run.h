@@ -111,6 +111,7 @@ void child_look(struct child *child);           /* whether it has been stopped o
 int run_faults_init(struct run *run);
 void run_faults_advance(struct run *run);
 void run_faults_again(struct run *run, struct child *child); /* it was started anew */
+size_t run_faults_left(const struct run *run);               /* that have not struck */
 void run_faults_close(struct run *run);
 
 /* view.c */

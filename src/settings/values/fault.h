@@ -91,6 +91,9 @@ struct faults {
     size_t count;
 };
 
+/* What is said in the end, where some came too late: how many, of how many. */
+#define FAULTS_LEFT "%zu of %zu faults did not strike: the run was over before"
+
 const char *fault_kind_text(enum fault_kind kind);
 enum fault_where fault_kind_where(enum fault_kind kind);
 
