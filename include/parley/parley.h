@@ -12,8 +12,8 @@
  *     parley_close(p);
  *
  * parley_open() starts a thread that talks to the peers and one that computes on snapshots. They
- * never touch x: whatever averaging does to it happens inside parley_boundary(), on your thread,
- * between two of your steps.
+ * touch x only while you are inside parley_boundary(): whatever averaging does to it happens
+ * between two of your steps, and not before you come there for the first time.
  *
  * What can go wrong: a bad setting or address, a port in use, a model file that has no place, and
  * tensors or texts that none could hold are refused by parley_open(), with a line that says so.

@@ -7,6 +7,8 @@
 
 #include "kernels/mix.h"
 
+#define FOR_EVER_US (UINT64_C(1) << 53) /* the clock and it, in nanoseconds, fit 64 bits */
+
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers)
 {
     memset(handoff, 0, sizeof *handoff);
@@ -14,7 +16,8 @@ int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbo
     handoff->answers = answers;
     handoff->lends = vectors->count <= HANDOFF_LENT_FLOATS_MAX;
     handoff->last = &handoff->first;
-    if (uv_sem_init(&handoff->boundary, 1)) return PARLEY_EFAIL;
+    handoff->later = true; /* until the trainer comes for the first time, its vectors are its own */
+    if (uv_sem_init(&handoff->boundary, 0)) return PARLEY_EFAIL;
     int code = mailbox_init(&handoff->box, NULL);
     if (code) uv_sem_destroy(&handoff->boundary);
     return code;
@@ -260,7 +263,7 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
 {
     bool stepped = step && step->steps > 0, again = handoff->later && !stepped;
     uint64_t now_us = uv_hrtime() / 1000;
-    uint64_t until_us = timeout_us < UINT64_MAX - now_us ? now_us + timeout_us : UINT64_MAX;
+    uint64_t until_us = timeout_us < FOR_EVER_US ? now_us + timeout_us : UINT64_MAX;
     if (!again) {
         handoff->step_end_us = now_us;
         handoff->stepped = stepped;

@@ -42,12 +42,12 @@ struct handoff {
     /* The trainer's own. */
     struct vectors *vectors;
     uint64_t credit;
-    struct parley_turn turn;  /* the newest grant's that was seen, ... */
-    struct parley_pace pace;  /* ... likewise */
-    bool started;             /* a step was ever allowed */
-    bool going;               /* one is allowed and not yet reported */
-    bool later;               /* none was, in time: the boundary is held until it is asked again */
-    bool stepped;             /* it follows upon a step */
+    struct parley_turn turn; /* the newest grant's that was seen, ... */
+    struct parley_pace pace; /* ... likewise */
+    bool started;            /* a step was ever allowed */
+    bool going;              /* one is allowed and not yet reported */
+    bool later;   /* none was, in time, or ever yet: the boundary is held until it asks */
+    bool stepped; /* it follows upon a step */
     struct op *first, **last; /* seen and not carried out yet; guarded by the boundary */
     struct op *work;          /* the GRADIENT or APPLY that the program does */
     bool over;                /* the end was seen */

@@ -8,11 +8,14 @@
  *   - a grant is never used before an operation that was put earlier
  *   - a loop that sleeps is woken by the step that it awaits, not by those before
  *   - the end wakes a trainer that waits, with the end's code
- *   - a trainer that does not wait is told to come later, and has its vectors to itself until then
+ *   - a trainer that does not wait is told to come later, and has its vectors to itself until then;
+ *     likewise before it comes for the first time
+ *   - one that waits for as long as one can say does
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 #include "core/wire/wire.h"
@@ -303,11 +306,18 @@ static void check_lost(void)
     check(isnan(handoff_loss(&handoff)) && !handoff_has_news(&handoff), "once");
 }
 
-/* In one thread: what is put lies there until the trainer comes again. */
+/* In one thread: what is put lies there until the trainer comes, and comes again. */
 static void check_later(void)
 {
     static struct op op;
     struct parley_turn turn;
+    block[0] = 4;
+    fill(&op, PARLEY_UPDATE_SET, 0);
+    handoff_put(&handoff, &op);
+    check(x[0] == 0 && !mailbox_take(&answers), "before it has come x is left alone");
+    check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_LATER, "no step is wanted");
+    check(x[0] == 4 && mailbox_take(&answers) == &op, "what was put is done as it comes");
+    x[0] = 0;
     block[0] = 5;
     check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_LATER, "no step is wanted yet");
     fill(&op, PARLEY_UPDATE_SET, 0);
@@ -322,6 +332,30 @@ static void check_later(void)
     check(atomic_load(&handoff.version) == 0, "none was made");
 }
 
+static void grant_to_who_waits(void *unused)
+{
+    (void)unused;
+    while (uv_sem_trywait(&handoff.boundary))
+        sched_yield();
+    uv_sem_post(&handoff.boundary);
+    sched_yield();
+    grant(1);
+}
+
+static void check_long(void)
+{
+    static const uint64_t times_us[] = {INT64_MAX, UINT64_MAX / 1000 + 1, UINT64_MAX - 1};
+    struct parley_turn turn;
+    uv_thread_t thread;
+    for (size_t i = 0; i < sizeof times_us / sizeof *times_us; i++) {
+        uv_thread_create(&thread, grant_to_who_waits, NULL);
+        check(handoff_boundary(&handoff, NULL, &turn, times_us[i]) == PARLEY_GO, "it waits long");
+        uv_thread_join(&thread);
+        handoff_halt(&handoff);
+        check(handoff_boundary(&handoff, NULL, &turn, 0) == PARLEY_LATER, "and no longer");
+    }
+}
+
 int main(void)
 {
     uv_loop_t loop;
@@ -330,6 +364,7 @@ int main(void)
     uint64_t granted = 0;
     if (!hand_open(&loop)) return 1;
     check_later();
+    check_long();
     uv_thread_create(&thread, train, NULL);
 
     for (int round = 1; round <= ROUNDS; round++) {
