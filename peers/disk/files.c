@@ -140,7 +140,11 @@ int files_check_place(const char *path, char *why, size_t size)
         snprintf(why, size, "%s is no regular file; give a file's name", path);
         return PARLEY_EUSAGE;
     }
-    if (!durable_folder(path, folder)) return PARLEY_OK; /* it will be said when it is written */
+    if (strlen(path) + NAME_BYTES > PATH_MAX || !durable_folder(path, folder)) {
+        snprintf(why, size, "the path is longer than %d bytes: %.800s", PATH_MAX - NAME_BYTES,
+                 path);
+        return PARLEY_EUSAGE;
+    }
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     if (!*base) {
         snprintf(why, size, "\"%.800s\" names no file", path);

@@ -8,6 +8,7 @@
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -123,6 +124,12 @@ static void refuse_where_no_file_can_be(void)
     longest[sizeof longest - 1] = '\0';
     options.out = longest;
     expect_usage(&options, "file's name is longer than");
+    static char deep[PATH_MAX]; /* it could be opened, but no name beside it */
+    memset(deep, '/', sizeof deep - 1);
+    memcpy(deep + sizeof deep - 20, "tmp/parley-refused", 18);
+    deep[sizeof deep - 2] = '\0';
+    options.out = deep;
+    expect_usage(&options, "the path is longer than");
     options.out = "";
     expect_usage(&options, "out: \"\" names no file");
 }
