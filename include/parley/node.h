@@ -140,8 +140,8 @@ enum parley_update_type {
     PARLEY_UPDATE_CLOSE, /* flush what was sent, then close; events of conn but CLOSED end */
     PARLEY_UPDATE_SEND,  /* bytes are valid until the next step: copy or write them */
     PARLEY_UPDATE_SEND_CHUNK, /* head, then floats of a buffer, which stay unchanged until DONE;
-                                 seal the head first: wire_chunk_seal() in src/core/wire/wire.h,
-                                 where config.chunk_sums */
+                                 seal the head first, where config.chunk_sums: wire_chunk_seal()
+                                 in src/core/wire/wire.h, which this library keeps to itself */
     /* Training. */
     PARLEY_UPDATE_TRAIN, /* make `steps` more local steps; adds to what is left of earlier ones */
     PARLEY_UPDATE_HALT,  /* forget the steps that are left; the one under way completes */

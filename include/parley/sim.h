@@ -262,11 +262,12 @@ const float *parley_sim_agreed_vector(const struct parley_sim *sim, uint32_t nod
 /* SHA-256 of the published model file, or NULL. */
 const uint8_t *parley_sim_file(const struct parley_sim *sim, uint32_t node);
 
-/* True values, in float64. The spread is sqrt(sum over live nodes of ||x_i - mean||^2 / live). */
+/* True values, in float64, over the nodes that are live or paused, c of them. The spread is
+ * sqrt(sum of ||x_i - mean||^2 / c). */
 void parley_sim_mean(const struct parley_sim *sim, double *mean); /* [parameters] */
 double parley_sim_spread(const struct parley_sim *sim);
 double parley_sim_drift(const struct parley_sim *sim); /* spread / ||mean|| */
-/* How far averaging has moved the mean of the live models, over the spread at the start. Training,
+/* How far averaging has moved the mean of those models, over the spread at the start. Training,
  * starts, deaths and models taken from peers are accounted for and do not count, nor do pushes
  * (PUSH_SUM, which keeps the mean by weight) and models set as a whole (LOCAL_SGD, DILOCO). */
 double parley_sim_mass_error(const struct parley_sim *sim);

@@ -49,16 +49,21 @@ void parley_sim_view(const struct parley_sim *sim, uint32_t node, struct parley_
         *view = host->last;
 }
 
+/* Of who was started anew there may be a record of each of its processes. */
 bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t peer,
                        struct parley_member *member)
 {
     const struct parley_node *core = sim->hosts[node].node;
-    if (!core) return false;
-    for (uint32_t i = 0; i < parley_node_members(core); i++) {
-        parley_node_member(core, i, member);
-        if (strcmp(member->name, sim->names[peer]) == 0) return true;
+    bool found = false, newest = false;
+    for (uint32_t i = 0; core && !newest && i < parley_node_members(core); i++) {
+        struct parley_member record;
+        parley_node_member(core, i, &record);
+        if (strcmp(record.name, sim->names[peer]) != 0) continue;
+        *member = record;
+        found = true;
+        newest = record.boot == sim->hosts[peer].boot;
     }
-    return false;
+    return found;
 }
 
 void sim_settle(const struct parley_sim *sim, uint32_t node)

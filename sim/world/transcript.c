@@ -76,15 +76,14 @@ static void on_line(const char *line, void *arg)
 {
     struct transcript *t = arg;
     if (t->on_line) t->on_line(line, t->arg);
-    if (t->failed || !counts(t->kinds, line)) return;
+    if (t->failed || !*t->next || !counts(t->kinds, line)) return;
     size_t length = strcspn(t->next, "\n");
-    if (length > 0 && fits(t->next, length, line)) {
+    if (fits(t->next, length, line)) {
         t->next = to_text(t->next + length);
         return;
     }
     t->failed = true;
-    snprintf(t->why, t->why_size, "expected: %.*s\n     got: %s", length > 0 ? (int)length : 7,
-             length > 0 ? t->next : "nothing", line);
+    snprintf(t->why, t->why_size, "expected: %.*s\n     got: %s", (int)length, t->next, line);
 }
 
 int parley_sim_expect(struct parley_sim *sim, const char *kinds, const char *transcript,

@@ -50,6 +50,23 @@ Test(churn, who_was_started_anew_keeps_its_links)
     parley_sim_free(sim);
 }
 
+Test(churn, of_who_was_started_anew_the_fixture_tells_what_is_said_of_the_new_process)
+{
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 3, .seed = 1, .seeds = 2, .latency_us = 500});
+    struct parley_member member;
+    scene_run(sim, SECOND);
+    parley_sim_kill(sim, 1, false);
+    scene_until(sim, 3, parley_sim_converged, NULL, 10);
+    cr_assert(parley_sim_member(sim, 0, 1, &member));
+    cr_assert_eq(member.state, PARLEY_MEMBER_DEAD);
+    parley_sim_start(sim, 1);
+    scene_run(sim, 5 * SECOND);
+    cr_assert(parley_sim_member(sim, 0, 1, &member));
+    cr_assert_eq(member.state, PARLEY_MEMBER_ALIVE);
+    parley_sim_free(sim);
+}
+
 static bool trains(struct parley_sim *sim, void *arg)
 {
     const uint32_t *node = arg;

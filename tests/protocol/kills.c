@@ -193,6 +193,16 @@ Test(kills, a_transcript_that_breaks_off_shows_both_lines)
     parley_sim_free(sim);
 }
 
+Test(kills, a_transcript_ends_with_its_last_line_whatever_else_comes_of_the_same_event)
+{
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 1, .latency_us = 200});
+    scene_train(sim, 2);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_expect(sim, "phase", 10, "n0 phase stop"); /* and settle */
+    parley_sim_free(sim);
+}
+
 Test(kills, a_transcript_hears_all_that_is_logged_and_of_known_kinds_alone)
 {
     /* The fixture's own: without parley_sim_on_line(), too; with it, up to its level. */
