@@ -130,6 +130,13 @@ static inline uint32_t live_of(const struct parley_node *node)
     return node->roster->counts[ROSTER_LIVE];
 }
 
+/* It stood still for so long that others may have gone on without it. */
+static inline bool has_slept(const struct parley_node *node)
+{
+    const uint64_t long_us = 1000000;
+    return node->skew_us >= long_us;
+}
+
 static inline enum parley_phase phase_of(const struct parley_node *node)
 {
     return (enum parley_phase)self_of(node)->phase;

@@ -432,6 +432,76 @@ Test(joining, who_slept_until_another_had_its_name_ends)
     }
 }
 
+/* n4 and n5 are started under the names of n1 and n2. */
+static void two_twice(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    if (node >= 4) config->name = node == 4 ? "n1" : "n2";
+}
+
+Test(joining, who_slept_with_others_until_their_names_were_taken_ends_as_they_do)
+{
+    /* Proves that links to each other, which outlast a sleep, do not make two that are woken a
+     * cluster of their own, that uses the whole budget once more. */
+    uint64_t start_us[] = {0, 0, 0, 0, PARLEY_SIM_NEVER, PARLEY_SIM_NEVER};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 6,
+                                                                .seed = 5,
+                                                                .seeds = 2,
+                                                                .latency_us = 200,
+                                                                .start_us = start_us,
+                                                                .configure = two_twice});
+    scene_run(sim, 5 * SECOND);
+    parley_sim_pause(sim, 1);
+    parley_sim_pause(sim, 2);
+    scene_run(sim, 15 * SECOND);
+    parley_sim_start(sim, 4);
+    parley_sim_start(sim, 5);
+    scene_run(sim, 5 * SECOND);
+    parley_sim_resume(sim, 1);
+    parley_sim_resume(sim, 2);
+    scene_run(sim, 30 * SECOND);
+    for (uint32_t i = 1; i <= 2; i++) {
+        int error = 0;
+        cr_assert(parley_sim_finished(sim, i, &error), "n%u", i);
+        cr_assert_eq(error, PARLEY_ENAME_TAKEN, "%s", parley_error_name(error));
+    }
+    cr_assert_eq(scene_view(sim, 0).live, 4);
+    parley_sim_free(sim);
+}
+
+/* n0 to n2 are one cluster, n3 and n4 another; n5 and n6 are of the first, and have a seed in the
+ * second before one in their own. */
+static void a_stale_seed(struct parley_config *config, uint32_t node, void *arg)
+{
+    static const char *const seeds[] = {"n0:7000", "n3:7000"};
+    static const char *const stale[] = {"n3:7000", "n4:7000", "n0:7000"};
+    (void)arg;
+    bool second = node == 3 || node == 4, late = node > 4;
+    if (second) config->cluster = "second";
+    config->seeds = late ? stale : &seeds[second];
+    config->seeds_count = late ? 3 : 1;
+}
+
+Test(joining, a_seed_that_is_another_cluster_s_by_now_keeps_nobody_from_the_others)
+{
+    /* Proves that who joins hears all its seeds before it ends, one that is still to start, too;
+     * and that where none is of its kind, or can be reached, it does end. */
+    uint64_t start_us[] = {3 * SECOND, 0, 0, 0, 0, 2 * SECOND, PARLEY_SIM_NEVER};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){
+        .nodes = 7, .seed = 3, .latency_us = 200, .start_us = start_us, .configure = a_stale_seed});
+    scene_run(sim, 10 * SECOND);
+    int error = 0;
+    cr_assert(!parley_sim_finished(sim, 5, &error), "%s", parley_error_name(error));
+    cr_assert_eq(scene_view(sim, 0).live, 4);
+    cr_assert_eq(scene_view(sim, 3).live, 2);
+    parley_sim_kill(sim, 0, false);
+    parley_sim_start(sim, 6);
+    scene_run(sim, 10 * SECOND);
+    cr_assert(parley_sim_finished(sim, 6, &error));
+    cr_assert_eq(error, PARLEY_EMISMATCH, "%s", parley_error_name(error));
+    parley_sim_free(sim);
+}
+
 /* Two clusters of three, n0 to n2 and n3 to n5, of which two pairs have equal names, and a node
  * with a seed in each. */
 static void two_clusters(struct parley_config *config, uint32_t node, void *arg)

@@ -23,7 +23,7 @@
 #include "core/state.h"
 #include "core/training/stop.h"
 
-enum { VERIFY_US = 30000000, SLEPT_US = 1000000 };
+enum { VERIFY_US = 30000000 };
 
 /* It, or an earlier start of it. Who left has said to the last what it had locked. */
 static bool may_have_locked(const struct record *r)
@@ -145,7 +145,7 @@ static void warn_of_missing(struct parley_node *node)
     }
     if (apart > 0)
         snprintf(done, sizeof done, "; %u of them hold another model", apart);
-    else if (node->skew_us >= SLEPT_US)
+    else if (has_slept(node))
         snprintf(done, sizeof done,
                  "; they may have agreed while this one stood still, %.0f s in all",
                  (double)node->skew_us / 1e6);

@@ -182,31 +182,49 @@ static bool has_link(const struct parley_node *node)
     return false;
 }
 
-/* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
- * one that a stranger dials. Of two that have met nobody yet neither is the stranger: who is
- * refused by such a one goes on as long as there is another seed. But who slept until its name was
- * given to another, and has no link any more, would end with a model of its own beside that of the
- * cluster. */
-static void refused(struct parley_node *node, struct conn *conn, int seed, int error, bool by_loner,
-                    const char *text)
+struct refusal {
+    int error, seed;
+    bool by_loner; /* who refuses has met nobody itself */
+    bool by_met;   /* ..., is known, or has answered as that seed before */
+    const char *text;
+};
+
+/* Who slept until its name was given to another would end with a model of its own beside that of
+ * the cluster. It may still have links, to others that slept: it is told by one of the awake. */
+static bool is_replaced(const struct parley_node *node, const struct refusal *refusal)
 {
+    enum parley_phase phase = phase_of(node);
+    bool slept = refusal->by_met && has_slept(node);
+    return refusal->error == PARLEY_ENAME_TAKEN && (slept || !has_link(node)) &&
+           phase != PARLEY_PHASE_JOINING && phase != PARLEY_PHASE_DONE;
+}
+
+/* A node that dials to join and meets nobody of its kind ends; one that is in goes on, and so does
+ * one that a stranger dials. One seed may stand for something else by now: others are heard out
+ * first. Of two that have met nobody yet neither is the stranger: who is refused by such a one goes
+ * on as long as there is another seed. */
+static void refused(struct parley_node *node, struct conn *conn, const struct refusal *refusal)
+{
+    int error = refusal->error;
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
-    if (lasts && seed != NONE) node->seeds[seed].refused = true;
-    bool joins = seeds_met_nobody(node) && (!by_loner || seeds_refuse(node));
-    bool replaced = error == PARLEY_ENAME_TAKEN && !has_link(node) &&
-                    phase_of(node) != PARLEY_PHASE_JOINING && phase_of(node) != PARLEY_PHASE_DONE;
-    bool ends = conn->outgoing && lasts && (joins || replaced);
+    if (lasts && refusal->seed != NONE) node->seeds[refusal->seed].refused = true;
+    bool all = seeds_refuse(node) || (!refusal->by_loner && seeds_in_vain(node));
+    bool ends =
+        conn->outgoing && lasts && ((seeds_met_nobody(node) && all) || is_replaced(node, refusal));
     if (connection_is_news(node, conn))
-        out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address, text);
+        out_log(node, ends ? PARLEY_LOG_ERROR : PARLEY_LOG_WARN, "%s: %s", conn->address,
+                refusal->text);
     if (ends) out_finish(node, error);
 }
 
 /* Each keeps away from the other. */
 static void part(struct parley_node *node, struct conn *conn, const char *text)
 {
-    int seed = conn->seed; /* which goes with the link */
+    struct refusal refusal = {.error = PARLEY_EMISMATCH,
+                              .seed = conn->seed, /* which goes with the link */
+                              .text = text};
     refuse(node, conn, PARLEY_EMISMATCH, text);
-    refused(node, conn, seed, PARLEY_EMISMATCH, false, text);
+    refused(node, conn, &refusal);
 }
 
 /* ---- Letting in ------------------------------------------------------------------------------ */
@@ -405,6 +423,11 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
     decide_name(node, conn, hello);
 }
 
+static bool is_met(const struct parley_node *node, int seed)
+{
+    return seed != NONE && seeds_member(node, seed) != NONE;
+}
+
 void hello_rejected(struct parley_node *node, struct conn *conn,
                     const struct message_reject *reject)
 {
@@ -414,11 +437,14 @@ void hello_rejected(struct parley_node *node, struct conn *conn,
         connection_close(node, conn);
         return;
     }
-    int seed = conn->seed;
+    struct refusal refusal = {.error = known ? -(int)reject->code : PARLEY_EFAIL,
+                              .seed = conn->seed,
+                              .by_loner = reject->alone,
+                              .by_met = conn->member != NONE || is_met(node, conn->seed),
+                              .text = reject->text};
     conn->goodbye = true;
     connection_close(node, conn);
-    refused(node, conn, seed, known ? -(int)reject->code : PARLEY_EFAIL, reject->alone,
-            reject->text);
+    refused(node, conn, &refusal);
 }
 
 void hello_foreign(struct parley_node *node, struct conn *conn, uint8_t version)

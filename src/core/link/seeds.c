@@ -101,6 +101,24 @@ bool seeds_refuse(const struct parley_node *node)
     return true;
 }
 
+/* Who is down may be about to start: it is dialled three times. */
+static bool is_in_vain(const struct parley_node *node, const struct seed_dial *seed)
+{
+    const struct parley_config *config = &node->config;
+    uint64_t thrice_us = 8 * config->redial_min_us; /* doubled each time */
+    if (thrice_us > config->redial_max_us) thrice_us = config->redial_max_us;
+    return seed->tried && !seed->dialing && seed->backoff_us >= thrice_us;
+}
+
+bool seeds_in_vain(const struct parley_node *node)
+{
+    for (uint32_t i = 0; i < node->seeds_count; i++) {
+        const struct seed_dial *seed = &node->seeds[i];
+        if (!seed->self && !seed->off && !seed->refused && !is_in_vain(node, seed)) return false;
+    }
+    return true;
+}
+
 int seeds_member(const struct parley_node *node, int index)
 {
     uint64_t boot = node->seeds[index].boot;

@@ -31,6 +31,7 @@ void seeds_hurry(struct parley_node *node);
 bool seeds_only_self(const struct parley_node *node); /* each is this node, or there is none */
 bool seeds_met(const struct parley_node *node);       /* each, or tried in vain */
 bool seeds_refuse(const struct parley_node *node);    /* each but this node itself */
+bool seeds_in_vain(const struct parley_node *node);   /* each refuses, or can't be reached */
 bool seeds_met_nobody(
     const struct parley_node *node); /* it joins, and knows of nobody that lives */
 /* Who answered there last; NONE: nobody yet. */
