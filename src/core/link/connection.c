@@ -54,9 +54,15 @@ struct conn *connection_of(struct parley_node *node, int member)
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message)
 {
-    if (conn->state == CONN_CLOSING || conn->state == CONN_DIALING) return;
     uint8_t *bytes;
+    if (conn->state == CONN_CLOSING || conn->state == CONN_DIALING) return;
     size_t size = out_encode(node, type, message, &bytes);
+    connection_send_bytes(node, conn, bytes, size);
+}
+
+void connection_send_bytes(struct parley_node *node, struct conn *conn, uint8_t *bytes, size_t size)
+{
+    if (conn->state == CONN_CLOSING || conn->state == CONN_DIALING) return;
     struct parley_update *update = out_add(node, PARLEY_UPDATE_SEND);
     update->send.conn = conn->id;
     update->send.bytes = bytes;

@@ -74,6 +74,9 @@ void connection_renew(struct parley_node *node, int member);
 /* Encodes and sends; a queue over its limit closes the connection. */
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);
+/* A frame that is encoded in the arena. */
+void connection_send_bytes(struct parley_node *node, struct conn *conn, uint8_t *bytes,
+                           size_t size);
 void connection_close(struct parley_node *node, struct conn *conn);
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason);
 /* What is to be said or sent over it waits in vain: it ends, if it is LIVE, and no one is suspected

@@ -18,6 +18,8 @@
  */
 #include "core/membership/gossip.h"
 
+#include <string.h>
+
 #include "core/link/connection.h"
 #include "core/membership/membership.h"
 #include "core/out.h"
@@ -90,7 +92,34 @@ static void add_own(struct parley_node *node, struct conn *conn, bool progress,
     conn->own_sent = self->change[ROSTER_ANY];
 }
 
-static void pump(struct parley_node *node, struct conn *conn, struct due due)
+/* Of one step: the message that went out before, and its frame. */
+struct told {
+    struct message_members message;
+    uint8_t *bytes; /* in the arena; NULL: none yet */
+    size_t size;
+};
+
+static bool is_same(const struct message_members *a, const struct message_members *b)
+{
+    return a->count == b->count && a->complete == b->complete && a->ask == b->ask &&
+           memcmp(a->records, b->records, a->count * sizeof *a->records) == 0;
+}
+
+/* Most links are told just what the one before them was: that is encoded once. */
+static void tell(struct parley_node *node, struct conn *conn, const struct message_members *message,
+                 struct told *told)
+{
+    if (!told->bytes || !is_same(message, &told->message)) {
+        told->message.count = message->count;
+        told->message.complete = message->complete;
+        told->message.ask = message->ask;
+        memcpy(told->message.records, message->records, message->count * sizeof *message->records);
+        told->size = out_encode(node, WIRE_MEMBERS, message, &told->bytes);
+    }
+    connection_send_bytes(node, conn, told->bytes, told->size);
+}
+
+static void pump(struct parley_node *node, struct conn *conn, struct due due, struct told *told)
 {
     struct message_members message;
     message.count = message.complete = message.ask = 0;
@@ -111,7 +140,7 @@ static void pump(struct parley_node *node, struct conn *conn, struct due due)
     if (!all) node->gossip.due = node->more = true; /* a frame full: the rest in the next step */
     if (message.count == 0 && !message.complete && !message.ask) return;
     uint32_t queued = conn->queued;
-    connection_send(node, conn, WIRE_MEMBERS, &message);
+    tell(node, conn, &message, told);
     if (due.own) charge(node, &node->gossip.paid_us, conn->queued - queued, PROGRESS_BYTES);
 }
 
@@ -233,6 +262,8 @@ void gossip_pump(struct parley_node *node)
     if (paid) charge(node, &gossip->paid_us, TURN_BYTES, PROGRESS_BYTES);
     gossip->due = false;
     want(node);
+    struct told told;
+    told.bytes = NULL;
     for (uint32_t i = 0; i < node->open_count; i++) {
         if (node->open[i].member == NONE) continue;
         if (!out_room(node)) {
@@ -240,7 +271,7 @@ void gossip_pump(struct parley_node *node)
             return;
         }
         struct conn *conn = connection_at(node, i);
-        pump(node, conn, (struct due){spurt || conn == turn, news, others && conn == turn});
+        pump(node, conn, (struct due){spurt || conn == turn, news, others && conn == turn}, &told);
     }
     if (spurt) {
         gossip->told = self_of(node)->samples;
@@ -257,8 +288,10 @@ void gossip_heard(struct parley_node *node, struct conn *conn, uint64_t clock)
 
 void gossip_flush(struct parley_node *node, struct conn *conn)
 {
+    struct told told;
+    told.bytes = NULL;
     do {
         node->gossip.due = false;
-        if (!node->roster->shared) pump(node, conn, (struct due){.own = true, .news = true});
+        if (!node->roster->shared) pump(node, conn, (struct due){.own = true, .news = true}, &told);
     } while (node->gossip.due && out_room(node));
 }
