@@ -31,6 +31,8 @@
  *
  * Why not fewer: the first connection carries no floats where there are streams, so that what is
  * said on it waits for no retransmission of theirs on the way, and --streams 2 is twice of one.
+ * Whoever waits for floats reads nothing that was said behind their head: one stream that carries
+ * nothing any more ends the link, and with two nodes each takes the other for dead for a moment.
  *
  * Hostile input: a stream that shows no token of a live link, or is one too many, is closed at once
  * and without a word: honest ones come to that where two nodes have dialled each other, and one of

@@ -30,14 +30,17 @@ void stripes_free(struct stripes *stripes)
     stripes->count = 0;
 }
 
-/* What has been sealed joins the tail: false where there is no memory. */
+enum { TAIL_MOST_BYTES = 2 * STRIPES_SEGMENT_MAX };
+
+/* What has been sealed joins the tail: false where there is no memory, or where a peer asks for new
+ * keys again and again and takes none of the answers. */
 static bool take_sealed(struct stripe *stripe)
 {
     uint8_t *sealed, *tail;
     size_t size = tls_take(stripe->tls, &sealed), left = stripe->tail_size - stripe->tail_at;
     if (size == 0) return true;
     if (left > 0) { /* seldom: hands are being shaken */
-        tail = malloc(left + size);
+        tail = left + size <= TAIL_MOST_BYTES ? malloc(left + size) : NULL;
         if (tail) {
             memcpy(tail, stripe->tail + stripe->tail_at, left);
             memcpy(tail + left, sealed, size);
