@@ -114,8 +114,8 @@ struct parley_event {
                         gone: CLOSED may come later), HASH (no memory), WRITE and PUBLISH (the
                         disk) may fail */
             uint64_t version; /* TAKE, ADD, SET, GRADIENT, APPLY: the trainer's at that boundary */
-            bool finite;    /* TAKE, DIFF, COMBINE, HASH, GRADIENT: every float involved is finite;
-                               GRADIENT: so is the loss */
+            bool finite;    /* TAKE, DIFF, COMBINE, HASH, GRADIENT, SET where if_finite: every float
+                               involved is finite; GRADIENT: so is the loss */
             double norm_sq; /* DIFF: ||theirs - ours||^2 */
             double own_norm_sq; /* DIFF: ||ours||^2 */
             double mass; /* DIFF: <r, theirs - ours>, r the run's vector of +-1, in float64 */
@@ -152,7 +152,8 @@ enum parley_update_type {
                             stand there already, see parley_node_awaits() */
     PARLEY_UPDATE_TAKE,  /* buffers[v] = vector v, for v < vectors, all at one boundary; `wide` of
                             them stand one behind the other in buffers[0], where it is above 1 */
-    PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary */
+    PARLEY_UPDATE_SET,   /* vector v = buffers[v], for v < vectors, all at one boundary;
+                            `if_finite`: none of them, where a float is not finite */
     PARLEY_UPDATE_ADD,   /* vector v += factor * (part v of buffer), for v < wide, at one boundary;
                             nobody wants the buffer's floats any more. `rest`: x += buffer, which
                             then holds what rounding kept from x */
@@ -274,6 +275,7 @@ struct parley_update {
             bool at_other;
             bool coded;            /* DIFF, COMBINE */
             bool rest;             /* ADD */
+            bool if_finite;        /* SET */
             uint32_t wide;         /* TAKE, ADD, ENCODE, DIFF: vectors in one buffer, at least 1 */
             uint64_t draw;         /* ENCODE, DIFF, COMBINE: of what a subset holds */
             float factor, keep;    /* ADD, MIX, APPLY, COMBINE; MIX, COMBINE */

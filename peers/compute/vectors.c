@@ -384,6 +384,18 @@ static void sketch(struct vectors *vectors, struct op *op)
     op->done.done.sketch = op->sketch;
 }
 
+static void set(struct vectors *vectors, struct op *op)
+{
+    uint32_t count = op->update.vector.vectors, finite = 0;
+    for (uint32_t v = 0; op->update.vector.if_finite && v < count; v++)
+        finite += mix_finite(vectors_buffer(vectors, op->update.vector.buffers[v]), vectors->count);
+    op->done.done.finite = finite == count;
+    if (op->update.vector.if_finite && finite < count) return;
+    for (uint32_t v = 0; v < count; v++)
+        memcpy(vectors->trained[v], vectors_buffer(vectors, op->update.vector.buffers[v]),
+               vectors->count * sizeof(float));
+}
+
 void vectors_carry(struct vectors *vectors, struct op *op)
 {
     op->done.done.ok = true;
@@ -394,9 +406,7 @@ void vectors_carry(struct vectors *vectors, struct op *op)
         take(vectors, op);
         break;
     case PARLEY_UPDATE_SET:
-        for (uint32_t v = 0; v < op->update.vector.vectors; v++)
-            memcpy(vectors->trained[v], vectors_buffer(vectors, op->update.vector.buffers[v]),
-                   vectors->count * sizeof(float));
+        set(vectors, op);
         break;
     case PARLEY_UPDATE_ADD:
         add(vectors, op);

@@ -237,3 +237,40 @@ Test(poison, a_node_alone_ends_with_status_8)
     cr_assert_eq(error, PARLEY_EDIVERGED);
     parley_sim_free(sim);
 }
+
+static void joins_late(struct parley_config *config, uint32_t node, void *arg)
+{
+    (void)arg;
+    config->min_peers = node < 2;
+}
+
+static void count_two(const char *line, void *lines)
+{
+    scene_count(line, lines);
+    scene_count(line, (struct scene_lines *)lines + 1);
+}
+
+Test(poison, who_joins_takes_no_model_that_is_not_finite)
+{
+    /* n1 gives what is none to whoever asks; n2 to n7 come, and take n0's or another's. */
+    uint64_t start_us[8] = {0, 0};
+    for (uint64_t i = 2; i < 8; i++)
+        start_us[i] = (5 + i) * SECOND;
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
+                                                                .parameters = PARAMETERS,
+                                                                .seed = 4,
+                                                                .latency_us = 300,
+                                                                .rate = 0.001,
+                                                                .start_us = start_us,
+                                                                .configure = joins_late});
+    struct scene_lines lines[] = {{.text = "the model that n1 gives is not finite"},
+                                  {.text = "is no longer finite"}};
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, count_two, lines);
+    parley_sim_byzantine(sim, 1, PARLEY_SIM_NAN);
+    scene_run(sim, 20 * SECOND);
+    cr_assert_gt(lines[0].count, 0, "nobody asked it");
+    cr_assert_eq(lines[1].count, 0, "somebody has taken it");
+    for (uint32_t i = 0; i < 8; i++)
+        cr_assert_eq(scene_phase(sim, i), PARLEY_PHASE_TRAIN, "n%u", i);
+    parley_sim_free(sim);
+}

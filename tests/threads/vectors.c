@@ -77,6 +77,14 @@ static void add_and_set_two(void)
     set.update.vector.buffers[1] = 2;
     vectors_carry(&vectors, &set);
     check(holds(x, 20) && holds(m, 30), "each is set");
+    fill(block + STRIDE, 21);
+    set.update.vector.if_finite = true;
+    vectors_carry(&vectors, &set);
+    check(holds(x, 21) && set.done.done.finite, "so it is where all have to be finite");
+    fill(block + STRIDE, 22);
+    block[2 * STRIDE] = NAN;
+    vectors_carry(&vectors, &set);
+    check(holds(x, 21) && holds(m, 30) && !set.done.done.finite, "or none, where one is not");
 }
 
 static void hash(void)

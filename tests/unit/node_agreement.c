@@ -122,6 +122,22 @@ Test(node_agreement, who_asks_for_a_model_that_is_not_here_is_told_so_and_given_
     lone_free(lone);
 }
 
+Test(node_agreement, who_asks_for_the_model_and_takes_nothing_of_it_holds_nobody_who_is_done)
+{
+    struct parley_config config = lone_config();
+    uint32_t conn;
+    struct lone *lone = asking_node(&config, &conn);
+    struct message_fetch fetch = {.sequence = 1, .by_digest = true};
+    memcpy(fetch.digest, own_digest, sizeof fetch.digest);
+    lone_say(lone, conn, WIRE_FETCH, &fetch);
+    cr_assert_eq(lone->node->outflows_active, 1);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    lone_done_all(lone);
+    cr_assert_eq(lone->node->outflows_active, 0);
+    cr_assert_eq(lone->node->fetch.served_us, 0);
+    lone_free(lone);
+}
+
 Test(node_agreement, who_asks_for_the_model_again_and_again_keeps_no_place_from_others)
 {
     /* Proves that a new question ends the answer to the one before. */

@@ -229,6 +229,32 @@ Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
     lone_free(lone);
 }
 
+Test(node_model, a_model_that_is_not_finite_is_not_taken)
+{
+    /* Proves that who gives one costs the asker a second, and is not heard as who trains. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+    lose_model(lone);
+    lone_say(lone, conn, WIRE_REFUSE, &refused);
+    lone_run(lone, 200000);
+    const struct fetch *fetch = &lone->node->fetch;
+    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetch->sequence, 0, true);
+    cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_SET);
+    lone->finite = false;
+    lone_done_all(lone);
+    cr_assert_eq(fetch->state, FETCH_IDLE);
+    cr_assert_eq(lone->steps_left, 0, "it has no model yet");
+    lone->finite = true;
+    lone_run(lone, 900000);
+    cr_assert_eq(fetch->state, FETCH_IDLE);
+    lone_run(lone, 200000);
+    cr_assert_eq(fetch->state, FETCH_ASKED);
+    lone_free(lone);
+}
+
 Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)
 {
     /* Proves that the schedule is no staircase: within a grant, and where one comes while steps of

@@ -38,10 +38,20 @@ static void take(struct sim_done *done)
 
 static void set(struct sim_done *done)
 {
-    done->host->vectors[0] = done->x;
-    for (uint32_t v = 0; v < done->update.vector.vectors; v++)
-        memcpy(done->host->vectors[v], done->from[v]->x,
-               done->host->sim->parameters * sizeof(float));
+    struct sim_host *host = done->host;
+    uint64_t n = host->sim->parameters;
+    uint32_t count = done->update.vector.vectors, finite = 0;
+    const float *before = host->vectors[0];
+    host->vectors[0] = done->x;
+    for (uint32_t v = 0; done->update.vector.if_finite && v < count; v++)
+        finite += mix_finite(done->from[v]->x, n);
+    done->event.done.finite = finite == count;
+    if (done->update.vector.if_finite && finite < count) {
+        if (before != done->x) memcpy(done->x, before, n * sizeof(float));
+        return;
+    }
+    for (uint32_t v = 0; v < count; v++)
+        memcpy(host->vectors[v], done->from[v]->x, n * sizeof(float));
 }
 
 /* The truth compares each block while it is in the nearest cache. */

@@ -24,6 +24,7 @@
 #include "core/transfer/flow.h"
 
 enum { CONNECT_US = 2000000, RETRY_US = 20000, TELL_US = 2000000, OWED_US = 2000000 };
+enum { NON_FINITE_US = 1000000 };
 
 /* Of models larger than that, so many are sent at a time: a line that N of them share is through
  * with all N at once, and until then nobody else can serve one. Two, as one may be slow. */
@@ -154,6 +155,7 @@ void fetch_received(struct parley_node *node)
     struct slot *slot = &node->exchange.slots[INITIATOR];
     struct parley_update *update = out_vector(node, PARLEY_UPDATE_SET, OP_ADOPT, NONE, slot->own);
     update->vector.vectors = slot_copies(node, slot, update->vector.buffers);
+    update->vector.if_finite = true;
 }
 
 void fetch_closed(struct parley_node *node, uint32_t conn)
@@ -307,15 +309,22 @@ void fetch_asked(struct parley_node *node, struct conn *conn, const struct messa
 
 void fetch_served(struct parley_node *node, bool was_state)
 {
-    node->fetch.served_us = node->now_us;
     if (!was_state || !node->fetch.serving) return;
     node->fetch.serving = false;
+    node->fetch.served_us = node->now_us; /* who got nothing of it asks again, and is waited for */
     exchange_release(node, RESPONDER);
 }
 
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
+    if (op->kind == OP_ADOPT && !event->done.finite) { /* who gives it looks before: it lies */
+        out_log(node, PARLEY_LOG_WARN, "the model that %s gives is not finite: it is not taken",
+                record_of(node, (uint32_t)node->fetch.member)->name);
+        failed(node);
+        node->fetch.retry_us = node->now_us + NON_FINITE_US;
+        return;
+    }
     if (op->kind == OP_ADOPT) {
         node->fetch.state = FETCH_IDLE;
         joining_adopted(node, node->fetch.answer.version, event->done.version);

@@ -30,7 +30,7 @@ struct fetch {
     bool serving;
     uint32_t serve_conn;
     struct message_fetch serve_answer;
-    uint64_t served_us; /* when the newest byte of a model went out */
+    uint64_t served_us; /* when the newest byte of a model went out, or a state's giving ended */
     uint64_t owed_us;   /* until then its state is kept for who was told to ask again */
 };
 
