@@ -251,7 +251,8 @@ bool parley_sim_finished(const struct parley_sim *sim, uint32_t node, int *error
 
 /* The node's view; of a killed node as it was; all zero if it was never started. */
 void parley_sim_view(const struct parley_sim *sim, uint32_t node, struct parley_view *view);
-/* What `node` says of `peer`; false if it has no record of it. */
+/* What `node` says of `peer`, of its newest process if that is known to it; false if it has no
+ * record of it. */
 bool parley_sim_member(const struct parley_sim *sim, uint32_t node, uint32_t peer,
                        struct parley_member *member);
 

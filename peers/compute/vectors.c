@@ -386,13 +386,14 @@ static void sketch(struct vectors *vectors, struct op *op)
 
 static void set(struct vectors *vectors, struct op *op)
 {
-    uint32_t count = op->update.vector.vectors, finite = 0;
+    const uint32_t *buffers = op->update.vector.buffers;
+    uint32_t count = op->update.vector.vectors;
+    bool finite = true;
     for (uint32_t v = 0; op->update.vector.if_finite && v < count; v++)
-        finite += mix_finite(vectors_buffer(vectors, op->update.vector.buffers[v]), vectors->count);
-    op->done.done.finite = finite == count;
-    if (op->update.vector.if_finite && finite < count) return;
-    for (uint32_t v = 0; v < count; v++)
-        memcpy(vectors->trained[v], vectors_buffer(vectors, op->update.vector.buffers[v]),
+        finite = mix_finite(vectors_buffer(vectors, buffers[v]), vectors->count) && finite;
+    op->done.done.finite = finite;
+    for (uint32_t v = 0; finite && v < count; v++)
+        memcpy(vectors->trained[v], vectors_buffer(vectors, buffers[v]),
                vectors->count * sizeof(float));
 }
 

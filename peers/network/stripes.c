@@ -12,7 +12,7 @@
 
 /* The segments and what the kernel has not sent of them (streams.c) are so small that all sockets
  * together hold no more than one connection would: what is asked behind them waits for them. */
-enum { HELD_BYTES = 256 * 1024 };
+enum { HELD_BYTES = 256 * 1024, TAIL_MOST_BYTES = 2 * STRIPES_SEGMENT_MAX };
 
 void stripes_init(struct stripes *stripes, uint32_t most)
 {
@@ -30,30 +30,29 @@ void stripes_free(struct stripes *stripes)
     stripes->count = 0;
 }
 
-enum { TAIL_MOST_BYTES = 2 * STRIPES_SEGMENT_MAX };
-
-/* What has been sealed joins the tail: false where there is no memory, or where a peer asks for new
- * keys again and again and takes none of the answers. */
-static bool take_sealed(struct stripe *stripe)
+/* What has been sealed joins the tail. -ENOMEM; -EPROTO: a peer asks for new keys again and again
+ * and takes none of the answers. */
+static int take_sealed(struct stripe *stripe)
 {
     uint8_t *sealed, *tail;
     size_t size = tls_take(stripe->tls, &sealed), left = stripe->tail_size - stripe->tail_at;
-    if (size == 0) return true;
+    bool fits = left + size <= TAIL_MOST_BYTES;
+    if (size == 0) return 0;
     if (left > 0) { /* seldom: hands are being shaken */
-        tail = left + size <= TAIL_MOST_BYTES ? malloc(left + size) : NULL;
+        tail = fits ? malloc(left + size) : NULL;
         if (tail) {
             memcpy(tail, stripe->tail + stripe->tail_at, left);
             memcpy(tail + left, sealed, size);
         }
         free(sealed);
-        if (!tail) return false;
+        if (!tail) return fits ? -ENOMEM : -EPROTO;
         sealed = tail;
     }
     free(stripe->tail);
     stripe->tail = sealed;
     stripe->tail_at = 0;
     stripe->tail_size = left + size;
-    return true;
+    return 0;
 }
 
 /* With a key: what it says first; a dialler, after what it is, the beginning of the handshake. */
@@ -65,11 +64,11 @@ static bool begin(struct stripe *stripe, const uint8_t *first)
         memcpy(stripe->token, first + STRIPES_CLEAR_BYTES, sizeof stripe->token);
         stripe->tail_size = STRIPES_CLEAR_BYTES;
         (void)tls_read(stripe->tls, &none, sizeof none);
-        return take_sealed(stripe);
+        return take_sealed(stripe) == 0;
     }
     bool said = tls_write(stripe->tls, stripe->tail, stripe->tail_size);
     stripe->tail_at = stripe->tail_size;
-    return take_sealed(stripe) && said;
+    return take_sealed(stripe) == 0 && said;
 }
 
 struct stripe *stripes_add(struct stripes *stripes, int fd, const uint8_t *first,
@@ -156,7 +155,8 @@ static int send_sealed(struct stripe *stripe, const uint8_t *head, const uint8_t
 {
     bool said =
         tls_write(stripe->tls, head, STRIPES_HEAD_BYTES) && tls_write(stripe->tls, bytes, size);
-    if (!take_sealed(stripe)) return -ENOMEM;
+    int code = take_sealed(stripe);
+    if (code) return code;
     return said ? stripes_flush(stripe) : -EPROTO;
 }
 
@@ -225,7 +225,8 @@ static ssize_t get_sealed(struct stripe *stripe, void *to, size_t size)
         stripe->shy = false;
         (void)tls_write(stripe->tls, stripe->token, sizeof stripe->token);
     }
-    if (!take_sealed(stripe)) return -ENOMEM;
+    int code = take_sealed(stripe);
+    if (code) return code;
     stripe->dry = got == 0;
     if (got >= 0) return got;
     uint8_t next; /* TLS says no more than that it is over */

@@ -130,7 +130,7 @@ static inline uint32_t live_of(const struct parley_node *node)
     return node->roster->counts[ROSTER_LIVE];
 }
 
-/* It stood still for so long that others may have gone on without it. */
+/* It has stood still, once or in all, for so long that others may have gone on without it. */
 static inline bool has_slept(const struct parley_node *node)
 {
     const uint64_t long_us = 1000000;

@@ -366,7 +366,6 @@ int run_view_end(struct run *run)
     struct report_line line = {.event = REPORT_SUMMARY};
     struct report_summary *sum = &line.as.summary;
     char *table = run->drawn > 0 ? table_of(run) : NULL;
-    size_t left = run_faults_left(run);
     if (table) draw(run, table, NULL);
     free(table);
     sum->nodes = run->nodes;
@@ -392,6 +391,7 @@ int run_view_end(struct run *run)
     run_tell(run, &line);
     if (run->json.file != stdout && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
+    size_t left = run_faults_left(run);
     if (!run->failed && left > 0)
         say(PARLEY_LOG_WARN, FAULTS_LEFT, left, run->settings->faults.count);
     if (error == PARLEY_ENO_AGREEMENT)

@@ -40,16 +40,16 @@ static void set(struct sim_done *done)
 {
     struct sim_host *host = done->host;
     uint64_t n = host->sim->parameters;
-    uint32_t count = done->update.vector.vectors, finite = 0;
-    const float *before = host->vectors[0];
-    host->vectors[0] = done->x;
+    uint32_t count = done->update.vector.vectors;
+    bool finite = true;
     for (uint32_t v = 0; done->update.vector.if_finite && v < count; v++)
-        finite += mix_finite(done->from[v]->x, n);
-    done->event.done.finite = finite == count;
-    if (done->update.vector.if_finite && finite < count) {
-        if (before != done->x) memcpy(done->x, before, n * sizeof(float));
+        finite = mix_finite(done->from[v]->x, n) && finite;
+    done->event.done.finite = finite;
+    if (!finite) {
+        bring(done);
         return;
     }
+    host->vectors[0] = done->x;
     for (uint32_t v = 0; v < count; v++)
         memcpy(host->vectors[v], done->from[v]->x, n * sizeof(float));
 }

@@ -60,7 +60,8 @@ void connection_send(struct parley_node *node, struct conn *conn, enum wire_type
     connection_send_bytes(node, conn, bytes, size);
 }
 
-void connection_send_bytes(struct parley_node *node, struct conn *conn, uint8_t *bytes, size_t size)
+void connection_send_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
+                           size_t size)
 {
     if (conn->state == CONN_CLOSING || conn->state == CONN_DIALING) return;
     struct parley_update *update = out_add(node, PARLEY_UPDATE_SEND);

@@ -75,7 +75,7 @@ void connection_renew(struct parley_node *node, int member);
 void connection_send(struct parley_node *node, struct conn *conn, enum wire_type type,
                      const void *message);
 /* A frame that is encoded in the arena. */
-void connection_send_bytes(struct parley_node *node, struct conn *conn, uint8_t *bytes,
+void connection_send_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
                            size_t size);
 void connection_close(struct parley_node *node, struct conn *conn);
 void connection_goodbye(struct parley_node *node, struct conn *conn, enum message_bye reason);

@@ -190,7 +190,7 @@ struct refusal {
 };
 
 /* Who slept until its name was given to another would end with a model of its own beside that of
- * the cluster. It may still have links, to others that slept: it is told by one of the awake. */
+ * the cluster. It may still have links, to others that slept: it is told by one that it knows. */
 static bool is_replaced(const struct parley_node *node, const struct refusal *refusal)
 {
     enum parley_phase phase = phase_of(node);

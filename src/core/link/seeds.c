@@ -101,13 +101,13 @@ bool seeds_refuse(const struct parley_node *node)
     return true;
 }
 
-/* Who is down may be about to start: it is dialled three times. */
+/* Who is down may be about to start: it is dialled three times, or as often as the wait grows. */
 static bool is_in_vain(const struct parley_node *node, const struct seed_dial *seed)
 {
     const struct parley_config *config = &node->config;
     uint64_t thrice_us = 8 * config->redial_min_us; /* doubled each time */
     if (thrice_us > config->redial_max_us) thrice_us = config->redial_max_us;
-    return seed->tried && !seed->dialing && seed->backoff_us >= thrice_us;
+    return seed->tried && seed->backoff_us >= thrice_us;
 }
 
 bool seeds_in_vain(const struct parley_node *node)
@@ -229,9 +229,13 @@ static uint64_t join_deadline(const struct parley_node *node)
 
 void seeds_give_up(struct parley_node *node)
 {
+    bool refused = false;
     if (node->now_us < join_deadline(node)) return;
-    out_log(node, PARLEY_LOG_ERROR, "no seed was reached within %.1f s; is one of them up?",
-            (double)node->config.join_timeout_us / 1e6);
+    for (uint32_t i = 0; i < node->seeds_count; i++)
+        refused = refused || node->seeds[i].refused;
+    out_log(node, PARLEY_LOG_ERROR, "no seed %s within %.1f s%s",
+            refused ? "has let this node in" : "was reached",
+            (double)node->config.join_timeout_us / 1e6, refused ? "" : "; is one of them up?");
     out_finish(node, PARLEY_ENO_SEED);
 }
 

@@ -155,7 +155,7 @@ void fetch_received(struct parley_node *node)
     struct slot *slot = &node->exchange.slots[INITIATOR];
     struct parley_update *update = out_vector(node, PARLEY_UPDATE_SET, OP_ADOPT, NONE, slot->own);
     update->vector.vectors = slot_copies(node, slot, update->vector.buffers);
-    update->vector.if_finite = true;
+    update->vector.if_finite = true; /* what the strategy keeps beside them is taken as it is */
 }
 
 void fetch_closed(struct parley_node *node, uint32_t conn)
