@@ -52,6 +52,25 @@ static void to_diverged(struct lone *lone)
     lone_run(lone, 200000);
 }
 
+/* The same where an offer was under way, which comes to nothing. */
+static void to_asked(struct lone *lone, uint32_t conn)
+{
+    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
+    lose_model(lone);
+    lone_say(lone, conn, WIRE_REFUSE, &refused);
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+}
+
+/* What was asked for, in one chunk. */
+static void say_state(struct lone *lone, uint32_t conn)
+{
+    uint32_t sequence = lone->node->fetch.sequence;
+    struct message_fetch fetched = {.sequence = sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    say_chunk(lone, conn, WIRE_STREAM_FETCH, sequence, 0, true);
+}
+
 Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
 {
     /* Proves that slow weights on their way to a joiner stay as they are: no state is given while
@@ -234,14 +253,9 @@ Test(node_model, a_model_that_is_not_finite_is_not_taken)
     /* Proves that who gives one costs the asker a second, and is not heard as who trains. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
-    lose_model(lone);
-    lone_say(lone, conn, WIRE_REFUSE, &refused);
-    lone_run(lone, 200000);
+    to_asked(lone, conn);
     const struct fetch *fetch = &lone->node->fetch;
-    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
-    lone_say(lone, conn, WIRE_FETCHED, &fetched);
-    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetch->sequence, 0, true);
+    say_state(lone, conn);
     cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_SET);
     lone->finite = false;
     lone_done_all(lone);
@@ -368,9 +382,7 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
     lone_run(lone, 200000);
     const struct fetch *fetch = &lone->node->fetch;
     cr_assert_eq(fetch->state, FETCH_ASKED);
-    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
-    lone_say(lone, conn, WIRE_FETCHED, &fetched);
-    say_chunk(lone, conn, WIRE_STREAM_FETCH, fetch->sequence, 0, true);
+    say_state(lone, conn);
     lone_done_all(lone);
     cr_assert_gt(lone->steps_left, 0);
     lone_free(lone);
@@ -380,12 +392,8 @@ Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
 {
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
-    struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
-    lose_model(lone);
-    lone_say(lone, conn, WIRE_REFUSE, &refused);
-    lone_run(lone, 200000);
+    to_asked(lone, conn);
     const struct fetch *fetch = &lone->node->fetch;
-    cr_assert_eq(fetch->state, FETCH_ASKED);
     uint32_t sequence = fetch->sequence;
     say_chunk(lone, conn, WIRE_STREAM_FETCH, sequence, 0, true);
     for (uint32_t i = 0; i < lone->ops_count; i++)
@@ -402,11 +410,7 @@ Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_
         struct lone *lone = plain_node();
         const struct fetch *fetch = &lone->node->fetch;
         uint32_t conn = training_peer(lone, "a", 1);
-        struct message_exchange refused = {.sequence = to_offered(lone, conn, 1)};
-        lose_model(lone);
-        lone_say(lone, conn, WIRE_REFUSE, &refused);
-        lone_run(lone, 200000);
-        cr_assert_eq(fetch->state, FETCH_ASKED);
+        to_asked(lone, conn);
         struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
         if (answered) lone_say(lone, conn, WIRE_FETCHED, &fetched);
         cr_assert_eq(fetch->state, answered ? FETCH_STREAMING : FETCH_ASKED);

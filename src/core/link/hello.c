@@ -208,7 +208,7 @@ static void refused(struct parley_node *node, struct conn *conn, const struct re
     int error = refusal->error;
     bool lasts = error == PARLEY_EMISMATCH || error == PARLEY_ENAME_TAKEN || error == PARLEY_ELIMIT;
     if (lasts && refusal->seed != NONE) node->seeds[refusal->seed].refused = true;
-    bool all = seeds_refuse(node) || (!refusal->by_loner && seeds_in_vain(node));
+    bool all = refusal->by_loner ? seeds_refuse(node) : seeds_in_vain(node);
     bool ends =
         conn->outgoing && lasts && ((seeds_met_nobody(node) && all) || is_replaced(node, refusal));
     if (connection_is_news(node, conn))

@@ -315,19 +315,26 @@ void fetch_served(struct parley_node *node, bool was_state)
     exchange_release(node, RESPONDER);
 }
 
+static void adopted(struct parley_node *node, const struct parley_event *event)
+{
+    struct fetch *fetch = &node->fetch;
+    if (event->done.finite) {
+        fetch->state = FETCH_IDLE;
+        joining_adopted(node, fetch->answer.version, event->done.version);
+        return;
+    }
+    /* Who gives it looks before: it lies. */
+    out_log(node, PARLEY_LOG_WARN, "the model that %s gives is not finite: it is not taken",
+            record_of(node, (uint32_t)fetch->member)->name);
+    failed(node);
+    fetch->retry_us = node->now_us + NON_FINITE_US;
+}
+
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
 {
     struct slot *slot = &node->exchange.slots[RESPONDER];
-    if (op->kind == OP_ADOPT && !event->done.finite) { /* who gives it looks before: it lies */
-        out_log(node, PARLEY_LOG_WARN, "the model that %s gives is not finite: it is not taken",
-                record_of(node, (uint32_t)node->fetch.member)->name);
-        failed(node);
-        node->fetch.retry_us = node->now_us + NON_FINITE_US;
-        return;
-    }
     if (op->kind == OP_ADOPT) {
-        node->fetch.state = FETCH_IDLE;
-        joining_adopted(node, node->fetch.answer.version, event->done.version);
+        adopted(node, event);
         return;
     }
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
