@@ -33,6 +33,9 @@
 #include "pair.h"
 
 enum { NOBODY = 65534, MODEL = 8 };
+/* A model or two cross the connection before shared memory is agreed on: many more are to follow.
+ */
+enum { MANY = 10 * STEPS };
 
 /* Of the machine's own clocks that one may be set back, by an hour as soon as it was read. */
 int clock_gettime(clockid_t id, struct timespec *now)
@@ -53,8 +56,8 @@ static struct node *open_with(int i, const char *seed, bool lane, uint64_t budge
 
 static void agree(bool lane_at_both)
 {
-    struct node *first = open_with(0, NULL, lane_at_both, STEPS);
-    open_with(1, parley_listens(first->p), true, STEPS);
+    struct node *first = open_with(0, NULL, lane_at_both, MANY);
+    open_with(1, parley_listens(first->p), true, MANY);
     pair_agree();
 }
 
@@ -83,7 +86,7 @@ static void agree_on_a_large_model(void)
     enum { LARGE = 2000000 };
     static float x[2][LARGE];
     for (int i = 0; i < 2; i++) {
-        struct node *node = pair_node(i, i ? parley_listens(nodes[0].p) : NULL, STEPS);
+        struct node *node = pair_node(i, i ? parley_listens(nodes[0].p) : NULL, MANY);
         for (int j = 0; j < LARGE; j++)
             x[i][j] = (float)(i + j % 1000);
         node->options.config.parameters = LARGE;
@@ -110,13 +113,13 @@ static void agree_on_all_addresses(void)
     bool v6 = probe >= 0 && bind(probe, (struct sockaddr *)&any, sizeof any) == 0;
     if (probe >= 0) close(probe);
     if (!v6) return;
-    struct node *first = pair_node(0, NULL, STEPS);
+    struct node *first = pair_node(0, NULL, MANY);
     first->options.listen = "[::]:0";
     first->options.config.address = "127.0.0.1:0";
     first->options.config.model_digest = MODEL;
     pair_open(first);
     snprintf(address, sizeof address, "127.0.0.1%s", strrchr(parley_listens(first->p), ':'));
-    open_with(1, address, true, STEPS);
+    open_with(1, address, true, MANY);
     pair_agree();
     most_was_shared();
 }
