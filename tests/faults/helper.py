@@ -18,10 +18,12 @@ def close_on_sigterm():
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
 
-def end_with_parent():
-    """Of a child that hears nothing of its driver's end: whatever ends that, it ends, too. Else it
-    would hold the nodes' stdin open, at whose end they end."""
+def end_with(parent):
+    """Of a child that hears nothing of its driver's end: whatever ends that, it ends, too, even if it
+    had ended before. Else it would hold the nodes' stdin open, at whose end they end."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 class Helper:

@@ -20,15 +20,15 @@ class Stalls:
         processors = sorted(os.sched_getaffinity(0))
         self.longest = mmap.mmap(-1, 8 * len(processors))
         self.watchers = []
+        driver = os.getpid()
         for i, processor in enumerate(processors):
             watcher = os.fork()
             if not watcher:
-                os._exit(self.watch(i, processor))
+                os._exit(self.watch(i, processor, driver))
             self.watchers.append(watcher)
         self.count = len(processors)
 
-    def watch(self, i, processor):
-        parent = os.getppid()
+    def watch(self, i, processor, driver):
         try:
             os.sched_setaffinity(0, [processor])
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
@@ -36,7 +36,7 @@ class Stalls:
             struct.pack_into("d", self.longest, 8 * i, -1)
             return 0
         last = time.monotonic()
-        while os.getppid() == parent:
+        while os.getppid() == driver:
             time.sleep(TICK_S)
             now = time.monotonic()
             if now - last - TICK_S > struct.unpack_from("d", self.longest, 8 * i)[0]:

@@ -294,14 +294,13 @@ class Tenth:
             self.way = "cgroup"
         except OSError:
             self.way = "signals"
-            self.child = os.fork()
+            driver, self.child = os.getpid(), os.fork()
             if not self.child:
-                os._exit(self.take_turns())
+                os._exit(self.take_turns(driver))
 
-    def take_turns(self):
-        parent = os.getppid()
+    def take_turns(self, driver):
         try:
-            while os.getppid() == parent:
+            while os.getppid() == driver:
                 os.kill(self.pid, signal.SIGSTOP)
                 time.sleep(0.9 * self.PERIOD_US / 1e6)
                 os.kill(self.pid, signal.SIGCONT)

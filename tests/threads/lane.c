@@ -308,10 +308,16 @@ static int lingering(void)
     return fd;
 }
 
-/* Sends it to the node, and lets go of it first: the node's is the last, unless it was faster. */
-static void burden(const char *listens, int told)
+static void end_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+}
+
+/* Sends it to the node, and lets go of it first: the node's is the last, unless it was faster. */
+static void burden(const char *listens, int told, pid_t parent)
+{
+    end_with(parent);
     int fd = lingering();
     bool sent = say_at_door(listens, 1, fd, 1);
     if (write(told, &sent, sizeof sent) != sizeof sent) _exit(1);
@@ -329,11 +335,14 @@ static struct stranger {
     int to[2], from[2];
     char address[PARLEY_ADDRESS_SIZE] = "";
     if (pipe(to) || pipe(from)) exit(1);
-    pid_t pid = fork();
+    pid_t test = getpid(), pid = fork();
     if (pid != 0) return (struct stranger){pid, to[1], from[0]};
-    if (setgid(NOBODY) || setuid(NOBODY) || read(to[0], address, sizeof address) <= 0) _exit(1);
+    if (setgid(NOBODY) || setuid(NOBODY)) _exit(1);
+    end_with(test); /* a change of user forgets it */
+    if (read(to[0], address, sizeof address) <= 0) _exit(1);
+    pid = getpid();
     for (int i = 0; i < 3; i++)
-        if (fork() == 0) burden(address, from[1]);
+        if (fork() == 0) burden(address, from[1], pid);
     for (;;)
         pause();
 }
