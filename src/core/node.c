@@ -63,6 +63,7 @@ static void node_done(struct parley_node *node, const struct parley_event *event
         drift_done(node, &op, event);
         break;
     case OP_STATE_TAKE:
+    case OP_LOOK:
     case OP_ADOPT:
         fetch_done(node, &op, event);
         break;

@@ -30,6 +30,7 @@ enum op_kind {
     OP_SKETCH_TAKE,
     OP_SKETCH,
     OP_STATE_TAKE, /* for a peer that joins */
+    OP_LOOK,       /* at what the strategy keeps, of a fetched state; the number of its buffer */
     OP_ADOPT,      /* SET of a fetched state */
     OP_CANDIDATE_TAKE,
     OP_CANDIDATE_HASH,
@@ -43,7 +44,7 @@ enum op_kind {
 struct op {
     uint32_t id;
     enum op_kind kind;
-    int owner; /* slot, doubt, outflow or the strategy's own */
+    int owner; /* slot, doubt, outflow, buffer or the strategy's own */
 };
 
 /* At most UPDATES_MAX a step: what adds many asks out_room() first. */

@@ -71,6 +71,16 @@ static void say_state(struct lone *lone, uint32_t conn)
     say_chunk(lone, conn, WIRE_STREAM_FETCH, sequence, 0, true);
 }
 
+/* The same of an outer node, with its slow weights and their momentum. */
+static void say_kept(struct lone *lone, uint32_t conn)
+{
+    uint32_t sequence = lone->node->fetch.sequence;
+    struct message_fetch fetched = {.sequence = sequence, .ok = 1, .vectors = 3};
+    lone_say(lone, conn, WIRE_FETCHED, &fetched);
+    for (uint16_t v = 0; v < 3; v++)
+        say_vector(lone, conn, sequence, v);
+}
+
 Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
 {
     /* Proves that slow weights on their way to a joiner stay as they are: no state is given while
@@ -161,10 +171,7 @@ Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
         .initiator = 2, .asker = lone->config.boot, .sequence = 7, .outcome = MESSAGE_COMMITTED};
     lone_say(lone, giver, WIRE_OUTCOME, &outcome);
     cr_assert(lone->ops_count == 0 && ledger(lone).in_doubt == 1);
-    struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 3};
-    lone_say(lone, giver, WIRE_FETCHED, &fetched);
-    for (uint16_t v = 0; v < 3; v++)
-        say_vector(lone, giver, fetch->sequence, v);
+    say_kept(lone, giver);
     lone_done_all(lone);
     cr_assert(fetch->state == FETCH_IDLE && ledger(lone).joins == 1);
     lone_say(lone, giver, WIRE_OUTCOME, &outcome);
@@ -267,6 +274,28 @@ Test(node_model, a_model_that_is_not_finite_is_not_taken)
     lone_run(lone, 200000);
     cr_assert_eq(fetch->state, FETCH_ASKED);
     lone_free(lone);
+}
+
+Test(node_model, nor_is_one_whose_slow_weights_are_not)
+{
+    /* Proves that each of what the strategy keeps is looked at before the trainer's is set. */
+    for (int spoilt = 0; spoilt < 3; spoilt++) {
+        struct lone *lone = outer_node();
+        uint32_t giver = training_peer(lone, "a", 1);
+        say_trains(lone, giver, 1);
+        to_diverged(lone);
+        cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+        say_kept(lone, giver);
+        for (int i = 0; i < spoilt; i++) {
+            cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_COMBINE);
+            lone_done(lone, 0);
+        }
+        lone->finite = false;
+        lone_done_all(lone);
+        cr_assert_eq(lone->node->fetch.state, FETCH_IDLE);
+        cr_assert_eq(ledger(lone).joins, 0);
+        lone_free(lone);
+    }
 }
 
 Test(node_model, each_step_of_a_grant_has_its_own_place_in_the_budget)

@@ -139,6 +139,23 @@ void fetch_progress(struct parley_node *node)
     membership_changed(node, true);
 }
 
+/* None of it is taken where a float is not finite. What the strategy keeps is in its place already:
+ * one after the other is looked at, then the trainer's vectors are as they are set. */
+static void adopt(struct parley_node *node, uint32_t looked)
+{
+    struct slot *slot = &node->exchange.slots[INITIATOR];
+    if (looked < node->strategy->kept) {
+        struct parley_update *look = out_vector(node, PARLEY_UPDATE_COMBINE, OP_LOOK, (int)looked,
+                                                strategy_buffer(node, looked));
+        look->vector.keep = 1;
+        look->vector.size = vector_bytes(node);
+        return;
+    }
+    struct parley_update *set = out_vector(node, PARLEY_UPDATE_SET, OP_ADOPT, NONE, slot->own);
+    set->vector.vectors = slot_copies(node, slot, set->vector.buffers);
+    set->vector.if_finite = true;
+}
+
 void fetch_received(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
@@ -152,10 +169,7 @@ void fetch_received(struct parley_node *node)
         return;
     }
     fetch->state = FETCH_SETTING;
-    struct slot *slot = &node->exchange.slots[INITIATOR];
-    struct parley_update *update = out_vector(node, PARLEY_UPDATE_SET, OP_ADOPT, NONE, slot->own);
-    update->vector.vectors = slot_copies(node, slot, update->vector.buffers);
-    update->vector.if_finite = true; /* what the strategy keeps beside them is taken as it is */
+    adopt(node, 0);
 }
 
 void fetch_closed(struct parley_node *node, uint32_t conn)
@@ -315,28 +329,37 @@ void fetch_served(struct parley_node *node, bool was_state)
     exchange_release(node, RESPONDER);
 }
 
-static void adopted(struct parley_node *node, const struct parley_event *event)
+/* Who gives it looks before: it lies. */
+static void refuse(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
-    if (event->done.finite) {
-        fetch->state = FETCH_IDLE;
-        joining_adopted(node, fetch->answer.version, event->done.version);
-        return;
-    }
-    /* Who gives it looks before: it lies. */
     out_log(node, PARLEY_LOG_WARN, "the model that %s gives is not finite: it is not taken",
             record_of(node, (uint32_t)fetch->member)->name);
     failed(node);
     fetch->retry_us = node->now_us + NON_FINITE_US;
 }
 
+static void adopting_done(struct parley_node *node, const struct op *op,
+                          const struct parley_event *event)
+{
+    struct fetch *fetch = &node->fetch;
+    if (!event->done.finite) {
+        refuse(node);
+    } else if (op->kind == OP_LOOK) {
+        adopt(node, (uint32_t)op->owner + 1);
+    } else {
+        fetch->state = FETCH_IDLE;
+        joining_adopted(node, fetch->answer.version, event->done.version);
+    }
+}
+
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event)
 {
-    struct slot *slot = &node->exchange.slots[RESPONDER];
-    if (op->kind == OP_ADOPT) {
-        adopted(node, event);
+    if (op->kind != OP_STATE_TAKE) {
+        adopting_done(node, op, event);
         return;
     }
+    struct slot *slot = &node->exchange.slots[RESPONDER];
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
     if (!event->done.finite) node->training.diverged++;
     if (!conn || conn->state != CONN_LIVE || !event->done.finite) {
