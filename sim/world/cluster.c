@@ -23,8 +23,8 @@ void sim_fail(struct parley_sim *sim, int error, const char *text)
 {
     if (sim->error) return;
     sim->error = error;
-    snprintf(sim->error_text, sizeof sim->error_text, "%.3fs: %s", (double)sim->queue.now_us / 1e6,
-             text);
+    snprintf(sim->error_text, sizeof sim->error_text, SIM_SECONDS "s: %s",
+             SIM_SECONDS_OF(sim->queue.now_us), text);
 }
 
 void sim_hash(struct parley_sim *sim, uint64_t value)

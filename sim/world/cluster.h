@@ -23,6 +23,8 @@
 #ifndef PARLEY_SIM_CLUSTER_H
 #define PARLEY_SIM_CLUSTER_H
 
+#include <inttypes.h>
+
 #include "core/rng.h"
 #include "core/wire/wire.h"
 #include "kernels/codec.h"
@@ -36,6 +38,10 @@ struct sim_gap;
 struct sim_link;
 struct sim_message;
 struct sim_watch;
+
+/* Virtual time in lines, in seconds: with a point, whatever the locale of the program that asks. */
+#define SIM_SECONDS "%" PRIu64 ".%03u"
+#define SIM_SECONDS_OF(us) ((us) + 500) / 1000000, (unsigned)(((us) + 500) / 1000 % 1000)
 
 /* A time that may be drawn: low + unit * (high - low), or low * exp(sigma * normal). */
 struct sim_time {

@@ -240,7 +240,7 @@ static void line(struct sim_host *host, const char *what, const char *a, const c
     struct parley_sim *sim = host->sim;
     if (!sim->on_line) return;
     char text[512];
-    snprintf(text, sizeof text, "%.3fs %s %s %s%s%s%s%s", (double)sim->queue.now_us / 1e6,
+    snprintf(text, sizeof text, SIM_SECONDS "s %s %s %s%s%s%s%s", SIM_SECONDS_OF(sim->queue.now_us),
              sim->names[host->index], what, a, b[0] ? " " : "", b, c[0] ? ": " : "", c);
     sim->on_line(text, sim->on_line_arg);
 }

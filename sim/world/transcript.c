@@ -106,8 +106,8 @@ int parley_sim_expect(struct parley_sim *sim, const char *kinds, const char *tra
         return sim->error;
     }
     if (*t.next && !t.failed) {
-        snprintf(why, why_size, "expected: %.*s\n     got: nothing until %.3fs",
-                 (int)strcspn(t.next, "\n"), t.next, (double)end_us / 1e6);
+        snprintf(why, why_size, "expected: %.*s\n     got: nothing until " SIM_SECONDS "s",
+                 (int)strcspn(t.next, "\n"), t.next, SIM_SECONDS_OF(end_us));
         t.failed = true;
     }
     return t.failed ? PARLEY_ENO_AGREEMENT : 0;
