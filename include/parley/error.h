@@ -44,7 +44,7 @@ enum parley_error_index {
 
 enum parley_error {
     PARLEY_OK = 0,
-#define X(name, status, text) PARLEY_E##name = -1 - (int)PARLEY_ERROR_INDEX_##name,
+#define X(name, status, text) PARLEY_E##name = -1 - PARLEY_ERROR_INDEX_##name,
     PARLEY_ERRORS(X)
 #undef X
 };

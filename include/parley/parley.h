@@ -46,6 +46,10 @@
 
 #ifdef __cplusplus
 extern "C" {
+#ifdef __GNUC__ /* functions that hide the types of their names, see above */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 #endif
 
 struct parley;
@@ -134,7 +138,7 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 
 /* What was done since the last boundary. */
 struct parley_step {
-    uint64_t steps;   /* 1, or 0 if no step was made */
+    uint64_t steps;   /* that were made: 1, 0, or more, which are taken from those wanted next */
     uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
      * that the model is lost, as does a gradient in which something is not: the node takes a live
@@ -241,6 +245,9 @@ void parley_result(struct parley *p, struct parley_result *result);
 void parley_close(struct parley *p);
 
 #ifdef __cplusplus
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 

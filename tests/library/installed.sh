@@ -65,7 +65,7 @@ END
 for compiler in c++ clang++; do
     command -v $compiler > /dev/null || continue
     # shellcheck disable=SC2046
-    $compiler -Wall -Wextra -Wpedantic -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
+    $compiler -Wall -Wextra -Wpedantic -Wshadow -Wold-style-cast -Werror -o "$folder/text" "$folder/text.cc" $(pkg-config --cflags --libs parley)
     LD_LIBRARY_PATH=$libraries "$folder/text" > "$folder/said"
     grep -q '^bad usage' "$folder/said"
     grep -qx "$(pkg-config --modversion parley)" "$folder/said"
