@@ -57,7 +57,7 @@ static int find_wide(resolve *real, int silent, const char *port, const struct a
                      struct addrinfo **found)
 {
     for (int i = 0; i <= silent; i++) {
-        char host[16];
+        char host[24];
         snprintf(host, sizeof host, "127.0.0.%d", 1 + i);
         int code = real(host, port, hints, found);
         if (code) return code;
