@@ -103,13 +103,13 @@ void say_end(void)
 
 void say_wait(void)
 {
-    if (writer) writer_wait(writer, UINT64_MAX);
+    if (writer) writer_wait(writer);
 }
 
 void say_briefly(struct writer *beside)
 {
-    if (writer) writer_wait(writer, WRITER_BRIEFLY_US);
-    if (beside) writer_wait(beside, WRITER_BRIEFLY_US);
+    if (writer) writer_wait_briefly(writer);
+    if (beside) writer_wait_briefly(beside);
 }
 
 void say_exit(struct writer *beside, int status)

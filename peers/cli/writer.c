@@ -5,12 +5,13 @@
 #include "writer.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "quiet.h"
 
-enum { RING_BYTES = WRITER_BYTES + WRITER_BYTES_MUST };
+enum { RING_BYTES = WRITER_BYTES + WRITER_BYTES_MUST, BRIEFLY_US = 100000, BRIEFLY_TIMES = 50 };
 
 struct writer {
     FILE *file;
@@ -71,7 +72,7 @@ bool writer_is_behind(struct writer *writer)
     return behind;
 }
 
-void writer_wait(struct writer *writer, uint64_t most_us)
+static void wait_for(struct writer *writer, uint64_t most_us)
 {
     uint64_t start_ns = uv_hrtime(), past_ns = 0;
     uv_mutex_lock(&writer->lock);
@@ -83,6 +84,21 @@ void writer_wait(struct writer *writer, uint64_t most_us)
         past_ns = uv_hrtime() - start_ns;
     }
     uv_mutex_unlock(&writer->lock);
+}
+
+void writer_wait(struct writer *writer)
+{
+    wait_for(writer, UINT64_MAX);
+}
+
+void writer_wait_briefly(struct writer *writer)
+{
+    struct pollfd file = {.fd = fileno(writer->file), .events = POLLOUT};
+    for (int i = 0; i < BRIEFLY_TIMES; i++) {
+        wait_for(writer, BRIEFLY_US);
+        if (!writer_is_behind(writer)) return;
+        if (poll(&file, 1, 0) < 1 || !(file.revents & POLLOUT)) return;
+    }
 }
 
 /* Whole lines, unless one is longer: a pipe takes so much in one piece, and what somebody else
@@ -146,7 +162,7 @@ no_lock:
 void writer_free(struct writer *writer)
 {
     if (!writer) return;
-    writer_wait(writer, UINT64_MAX);
+    writer_wait(writer);
     uv_mutex_lock(&writer->lock);
     writer->ends = true;
     uv_cond_broadcast(&writer->changed);

@@ -15,8 +15,7 @@
 
 enum {
     WRITER_BYTES = 1 << 20,
-    WRITER_BYTES_MUST = 1 << 16, /* beside them, for what must not be lost */
-    WRITER_BRIEFLY_US = 100000   /* enough where somebody reads */
+    WRITER_BYTES_MUST = 1 << 16 /* beside them, for what must not be lost */
 };
 
 /* The line that tells so, with its newline, to be freed; NULL when out of memory. Called by whoever
@@ -41,8 +40,12 @@ bool writer_put(struct writer *writer, const char *text, size_t size, bool must)
 /* Whether some of it is still to be written. */
 bool writer_is_behind(struct writer *writer);
 
-/* Waits until all is written, so long at most; UINT64_MAX: for as long as nobody reads. */
-void writer_wait(struct writer *writer, uint64_t most_us);
+/* Waits until all is written, for as long as nobody reads. */
+void writer_wait(struct writer *writer);
+
+/* The same where somebody reads, or need not: gives up a tenth of a second after the file takes no
+ * more, and after five seconds, which only a very busy machine takes. */
+void writer_wait_briefly(struct writer *writer);
 
 /* Waits for that, then ends the thread. NULL is fine. Once nobody puts any more. */
 void writer_free(struct writer *writer);

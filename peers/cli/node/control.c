@@ -26,16 +26,23 @@ void node_control_saves(struct node *node)
             pause();
 }
 
-/* Without what has not been given its name yet: another thread may be in the middle of the agreed
- * model, or of this node's own in durable_replace(). */
-_Noreturn static void end_now(struct node *node, int status)
+/* What has not been given its name yet: another thread may be in the middle of the agreed model, or
+ * of this node's own in durable_replace(). */
+static void remove_parts(const struct node *node, bool saving)
 {
     char part[sizeof node->own_path + 8];
-    bool saving = atomic_exchange(&node->saves, ENDING) == SAVING;
-    say_briefly(node->json.writer);
     files_remove_parts(node->settings->out, parley_config_of(node->p)->boot);
     snprintf(part, sizeof part, "%s.part", node->own_path);
     if (saving) unlink(part);
+}
+
+/* They go first: none gets its name as the last words are read. Then what has come meanwhile. */
+_Noreturn static void end_now(struct node *node, int status)
+{
+    bool saving = atomic_exchange(&node->saves, ENDING) == SAVING;
+    remove_parts(node, saving);
+    say_briefly(node->json.writer);
+    remove_parts(node, saving);
     _exit(status);
 }
 
