@@ -97,7 +97,7 @@ grep -q "^agreed    0 of 3 nodes     no common digest    drift -$" out
 : > err
 "$parley" run -n 3 --epochs 20 --model mlp:64 --quorum majority --fault kill:2@50% > out 2> err &
 run=$!
-grep -q -m 1 "only 1 of 3 nodes are here, and a majority is 2: waiting" < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run "only 1 of 3 nodes are here, and a majority is 2: waiting"
 kill -KILL $run
 wait $run || true
 
@@ -106,10 +106,10 @@ anew=(-n 3 --epochs 20 --model mlp:64 --quorum majority --fault restart:n1@20% -
 : > err
 "$parley" run "${anew[@]}" > out 2> err &
 run=$!
-grep -q -m 1 "only 1 of 3 nodes are here, and a majority is 2 (not counted: 1 started anew" < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run "only 1 of 3 nodes are here, and a majority is 2 (not counted: 1 started anew"
+until_said err $run "n1: an earlier start of this node may have agreed on a model"
 kill -KILL $run
 wait $run || true
-grep -q "n1: an earlier start of this node may have agreed on a model" err
 "$parley" run "${anew[@]}" --checkpoint kept --json json > out
 [ "$(value ok) $(value agreed) $(value known)" = "true 2 3" ]
 [ "$(cut -d: -f3 kept/n1.vote) $(cut -d: -f3 kept/n2.vote)" = " not known  none held" ]

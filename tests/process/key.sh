@@ -41,6 +41,7 @@ grep -qx 'parley: --cluster-key: others on this machine can read open: chmod 600
 start a --epochs 30 --cluster-key key
 until_line a "$pid" '"event":"started"'
 a=$pid address=$(address_of a)
+until_said a.err "$a" 'parley: the next node: '
 grep -q '^parley: the next node: .* --cluster-key=key ' a.err
 
 expect 5 'it has a cluster key: say with --cluster-key which' status "$address"
@@ -50,7 +51,7 @@ expect 5 "seed $address: it has a cluster key, and this node has none" \
     node --model mlp:64 --join "$address"
 expect 5 "seed $address: it has another cluster key, or none" \
     node --model mlp:64 --join "$address" --cluster-key other
-grep -q 'is turned away: it has another cluster key, or none' a.err
+until_said a.err "$a" 'is turned away: it has another cluster key, or none'
 if grep -q '"known":2' a.json; then echo "a stranger became known"; exit 1; fi
 
 start b --epochs 30 --cluster-key key --join "$address"
@@ -65,7 +66,7 @@ until_line c "$pid" '"event":"started"'
 expect 4 'the connection ended in the handshake: has it no cluster key?' \
     node --model mlp:64 --join "$(address_of c)" --join-timeout 2s --cluster-key key
 expect 4 'the connection ended in the handshake' status "$(address_of c)" --cluster-key key
-grep -q 'is turned away: it has a cluster key, and this node has none' c.err
+until_said c.err "$pid" 'is turned away: it has a cluster key, and this node has none'
 if grep -q 'break the format' c.err; then cat c.err; exit 1; fi
 kill -TERM "$pid"
 wait "$pid"

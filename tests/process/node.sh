@@ -211,7 +211,7 @@ leaves() {
 agrees() { start g --model mlp:8192 --batch 1 --steps 1; }
 # second_signal START STATUS PART SIGNAL...: those strike the node while it writes that file.
 second_signal() {
-    for try in 1 2 3 4 5; do
+    for try in {1..50}; do
         "$1"
         while kill -0 "$pid" 2> /dev/null && ! compgen -G "$3" > part; do :; done
         for signal in STOP "${@:4}" CONT; do kill -"$signal" "$pid" 2> /dev/null || true; done
@@ -278,7 +278,7 @@ grep -q "^parley: a last checkpoint, of step $(made f), is kept/f-$(made f).chec
 mv "kept/f-$(made f).checkpoint" kept/f-99999999.checkpoint
 start f "${kept[@]}" --resume --join "$(address_of e)"
 until_step f "$pid"
-grep -q '^parley: took model and optimizer state of e' f.err
+until_said f.err "$pid" 'parley: took model and optimizer state of e'
 # Its former life is one of another process: for scripts, but not for people.
 until_line e "$e" '"peer":"f","state":"left"'
 "$parley" status --json "$(address_of e)" > status.json
@@ -293,7 +293,7 @@ wait "$e"
 start e "${kept[@]}" --resume
 step=$(find kept -name 'e-*' | grep -o '[0-9]*')
 until_step e "$pid"
-grep -q "^parley: goes on from its step $step\$" e.err
+until_said e.err "$pid" "parley: goes on from its step $step"
 kill -KILL "$pid"
 "$parley" node --name g --model softmax --steps 5 --out g --checkpoint kept > g.out 2> g.err
 [ -z "$(find kept -name 'g-*')" ]
@@ -308,7 +308,7 @@ o=$pid
 until_step o "$o"
 # turns_up STATE: stops o until n takes it for that, and waits for what n hears then, from line $first.
 turns_up() {
-    first=$(($(wc -l < n.json) + 1))
+    first=$(($(wc -l < n.json) + 1)) said=$(($(wc -l < n.err) + 1))
     kill -STOP "$o"
     grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +$first -f --pid="$n" n.json)
     kill -CONT "$o"
@@ -317,8 +317,8 @@ turns_up() {
 turns_up suspect
 if ! tail -n +$first n.json | grep '"peer":"o","state":"dead"' > /dev/null; then [ "$(grep -c '^parley: o is' n.err)" -eq 1 ]; fi
 turns_up dead
+grep -q -m 1 '^parley: o is alive' < <(exec tail -n +$said -f --pid="$n" n.err)
 grep '^parley: o is' n.err | tail -n 2 | head -n 1 | grep -q 'o is dead'
-grep '^parley: o is' n.err | tail -n 1 | grep -q 'o is alive'
 kill -KILL "$o"
 wait "$o" || true
 until_gone() { grep -q -m 1 '"peer":"o","state":"dead"' < <(exec tail -n +"$1" -f --pid="$n" n.json); }

@@ -120,7 +120,7 @@ END
 
 # Who has begun to train and dies may be the one that another still waits for: then that is said.
 python3 - "$parley" << 'END'
-import json, os, signal, subprocess, sys
+import contextlib, json, os, signal, subprocess, sys
 for kill in range(2):
     run = subprocess.Popen([sys.argv[1], "run", "-n2", "--time=2s", "--model=softmax", "-q", "--json=-",
                             "--out=died"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -130,7 +130,8 @@ for kill in range(2):
             pids[line["node"]] = line["pid"]
         if line["event"] == "phase" and line["phase"] == "train" and not killed:
             killed = line["node"]
-            os.kill(pids[killed], signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may be over by now
+                os.kill(pids[killed], signal.SIGKILL)
         if line["event"] == "summary":
             summary = line
     said = run.stderr.read()
@@ -223,7 +224,7 @@ for row, line in zip(table, lines):
     assert line["probability"] == max(line["probabilities"]) > 1 / 3
 END
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 3 * (i % 7) - i % 5 }' > line.csv
-"$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --epochs 3000 --out line -q > /dev/null
+"$parley" run -n 2 --data csv:line.csv,numbers --model linear --lr 0.1 --steps 8000 --out line -q > /dev/null
 "$parley" model inspect line | grep -q ' 2 values, 1 number,'
 "$parley" model inspect line | grep -q '^labels      of mean 6.[0-9]* and deviation 6'
 "$parley" model eval line --data csv:line.csv,numbers --json | grep -q '^{"accuracy":null,"loss":[0-9.e-]*,"samples":20}$'

@@ -16,11 +16,6 @@ source "$(dirname "$0")/nodes.sh"
 
 settings=(--model mlp:8 --time 600s --min-peers 1)
 
-# until_said FILE PID TEXT: waits for such a line; fails if the process ends before.
-until_said() {
-    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1")
-}
-
 # end PID...: by a signal, and much sooner than a look-up gives up.
 end() {
     local pid

@@ -1,11 +1,11 @@
 #!/bin/bash
 # text.sh PARLEY: a language model from training on two nodes to the text that it writes.
-source "$(dirname "$0")/folder.sh"
 source "$(dirname "$0")/terminal.sh"
+source "$(dirname "$0")/folder.sh"
 
 for _ in $(seq 40); do echo "she sells sea shells by the sea shore"; done > text
 "$parley" run -n 2 --data text:text,window=16 --model gpt:1,16,2 --optimizer adam --lr 0.01 \
-    --epochs 60 --progress never > out 2> err || { cat out err; exit 1; }
+    --steps 120 --progress never > out 2> err || { cat out err; exit 1; }
 "$parley" model verify parley-model.safetensors > /dev/null
 mv parley-model.safetensors m
 
