@@ -465,34 +465,73 @@ static bool ask_for_new_keys(SSL *ssl)
     return SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) && SSL_do_handshake(ssl) == 1;
 }
 
+/* A socket of ours, sealed, and a stranger at its other end. */
+struct asked {
+    int fds[2];
+    struct stripes stripes;
+    struct stripe *stripe;
+    struct tls *key;
+    SSL_CTX *context;
+    SSL *ssl;
+};
+
+static void open_asked(struct asked *asked)
+{
+    asked->key = key_of_zeros();
+    struct tls_end *end = tls_end_new(asked->key, false);
+    asked->context = SSL_CTX_new(TLS_method());
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, asked->fds), 0);
+    asked->ssl = stranger_with_key(asked->context, end, asked->fds);
+    stripes_init(&asked->stripes, 2);
+    asked->stripe = stripes_add(&asked->stripes, asked->fds[0], NULL, end);
+}
+
+static int look_on(struct asked *asked)
+{
+    asked->stripe->dry = false;
+    return stripes_look(&asked->stripes, asked->stripe);
+}
+
+static void close_asked(struct asked *asked)
+{
+    stripes_free(&asked->stripes);
+    SSL_free(asked->ssl);
+    SSL_CTX_free(asked->context);
+    tls_free(asked->key);
+    for (int i = 0; i < 2; i++)
+        close(asked->fds[i]);
+}
+
 /* Proves that who asks for new keys without end does not hold up who reads: it is answered one
  * question at a time. */
 Test(stripes, of_records_without_bytes_one_is_read_at_a_time)
 {
     enum { QUESTIONS = 10 };
-    int fds[2];
-    struct stripes stripes;
-    struct tls *key = key_of_zeros();
-    struct tls_end *end = tls_end_new(key, false);
-    SSL_CTX *context = SSL_CTX_new(TLS_method());
-    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-    SSL *ssl = stranger_with_key(context, end, fds);
-    stripes_init(&stripes, 2);
-    struct stripe *stripe = stripes_add(&stripes, fds[0], NULL, end);
+    struct asked asked;
+    open_asked(&asked);
     for (int i = 0; i < QUESTIONS; i++)
-        cr_assert(ask_for_new_keys(ssl));
+        cr_assert(ask_for_new_keys(asked.ssl));
     for (int i = 0; i < QUESTIONS; i++) {
-        size_t before = stripe->tail_size;
-        stripe->dry = false;
-        cr_assert_eq(stripes_look(&stripes, stripe), 0);
-        size_t said = stripe->tail_size - before;
-        cr_assert(stripe->dry && said < 2 * 22, "%zu bytes", said);
+        size_t before = asked.stripe->tail_size;
+        cr_assert_eq(look_on(&asked), 0);
+        size_t said = asked.stripe->tail_size - before;
+        cr_assert(asked.stripe->dry && said < 2 * 22, "%zu bytes", said);
     }
-    cr_assert_gt(stripe->tail_size, STRIPES_HEAD_BYTES + 22, "%zu bytes", stripe->tail_size);
-    stripes_free(&stripes);
-    SSL_free(ssl);
-    SSL_CTX_free(context);
-    tls_free(key);
-    for (int i = 0; i < 2; i++)
-        close(fds[i]);
+    cr_assert_gt(asked.stripe->tail_size, STRIPES_HEAD_BYTES + 22);
+    close_asked(&asked);
+}
+
+/* Proves that answers which nobody takes end the socket, long before they fill the memory. */
+Test(stripes, who_asks_for_new_keys_without_end_and_takes_no_answer_is_cut_off)
+{
+    struct asked asked;
+    int code = 0;
+    open_asked(&asked);
+    for (int i = 0; i < 40000 && code == 0; i++) {
+        if (i % 2 == 0) cr_assert(ask_for_new_keys(asked.ssl));
+        code = look_on(&asked); /* the second answers */
+    }
+    cr_assert_eq(code, -EPROTO);
+    cr_assert_gt(asked.stripe->tail_size, STRIPES_SEGMENT_MAX, "a few may wait");
+    close_asked(&asked);
 }
