@@ -23,7 +23,7 @@ unpack() {
     [ "$(id -u)" = 0 ] || sudo=(sudo)
     names=$(awk '$1 == "build" && $2 ~ /-dev$/ { print $2 }' .ci/packages | paste -sd,)
     "${sudo[@]}" debootstrap --foreign --arch="$1" --variant=minbase --include="$names" bookworm \
-        "$root.new" http://deb.debian.org/debian >"$build/debootstrap.log" 2>&1 ||
+        "$root.new" >"$build/debootstrap.log" 2>&1 ||
         { tail -n 5 "$build/debootstrap.log" >&2; exit 1; }
     "${sudo[@]}" chown -R "$(id -u)" "$root.new"
     for package in "$root.new"/var/cache/apt/archives/*.deb; do
