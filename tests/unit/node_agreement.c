@@ -108,6 +108,29 @@ Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_fo
     lone_free(lone);
 }
 
+Test(node_agreement, who_is_to_leave_as_the_agreed_model_gets_its_name_is_done)
+{
+    /* Proves that it does not tell of a model of its own, beside one that has its name by then. */
+    for (int late = 0; late < 2; late++) {
+        struct lone *lone = plain_node();
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STOP,
+                                              .stop = {.cause = PARLEY_STOP_OPERATOR}});
+        for (int i = 0; i < 100 && lone->node->agreement.candidate != CANDIDATE_PUBLISHING; i++) {
+            if (lone->ops_count > 0) lone_done(lone, 0);
+            lone_run(lone, 10000);
+        }
+        cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_PUBLISH);
+        lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
+        cr_assert_not(lone->finished);
+        if (late) lone_run(lone, lone->config.leave_timeout_us);
+        cr_assert_eq(lone->finished, late, "no disk keeps it for ever");
+        if (!late) lone_done(lone, 0);
+        cr_assert(lone->finished && lone->error == 0);
+        cr_assert_eq(phase_of(lone->node), late ? PARLEY_PHASE_LEFT : PARLEY_PHASE_DONE);
+        lone_free(lone);
+    }
+}
+
 Test(node_agreement, who_asks_for_a_model_that_is_not_here_is_told_so_and_given_none)
 {
     struct parley_config config = lone_config();

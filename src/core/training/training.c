@@ -382,6 +382,8 @@ static void leave(struct parley_node *node)
     bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
     bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
     if (!has_parted(node) && mixes && !late) return;
+    /* It has what all have, and is done. */
+    if (node->agreement.candidate == CANDIDATE_PUBLISHING && !late) return;
     if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
         node_phase(node, PARLEY_PHASE_LEFT);
     agreement_finish(node, PARLEY_OK);
