@@ -104,7 +104,7 @@ static bool send_all(struct cluster *cluster, const uint8_t *bytes, size_t size)
 
 /* One read. 0: nothing was for us; -1: errno says why there will be no more, 0 that it is closed.
  */
-static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size)
+static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size, int flags)
 {
     static uint8_t sealed[16 * 1024]; /* all that is there is read before it is filled again */
     if (cluster->tls) {
@@ -116,8 +116,8 @@ static ssize_t receive_some(struct cluster *cluster, uint8_t *bytes, size_t size
         if (got > 0 || was_up != tls_is_up(cluster->tls)) return got;
     }
     errno = 0;
-    ssize_t got = cluster->tls ? recv(cluster->fd, sealed, sizeof sealed, 0)
-                               : recv(cluster->fd, bytes, size, 0);
+    ssize_t got = cluster->tls ? recv(cluster->fd, sealed, sizeof sealed, flags)
+                               : recv(cluster->fd, bytes, size, flags);
     if (got <= 0) return errno == EINTR ? 0 : -1;
     if (!cluster->tls) return got;
     tls_feed(cluster->tls, sealed, (size_t)got);
@@ -140,14 +140,13 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
     return barred ? PARLEY_EKEY : PARLEY_ENETWORK;
 }
 
-/* Until then, however little comes at a time. */
+/* Until then, however little comes at a time. Who slept that long reads what has come meanwhile. */
 static int receive(struct cluster *cluster, uint8_t *bytes, size_t size, uint64_t until_us,
                    const char *peer, char *why, size_t why_size)
 {
     for (size_t at = 0; at < size;) {
-        ssize_t got = -1;
-        errno = EAGAIN;
-        if (cli_now_us() < until_us) got = receive_some(cluster, bytes + at, size - at);
+        int flags = cli_now_us() < until_us ? 0 : MSG_DONTWAIT;
+        ssize_t got = receive_some(cluster, bytes + at, size - at, flags);
         if (got < 0) return say_nothing_came(cluster, bytes, at, peer, why, why_size);
         at += (size_t)got;
     }
@@ -162,7 +161,7 @@ static int prove(struct cluster *cluster, uint64_t until_us, const char *peer, c
     while (!tls_is_up(cluster->tls)) {
         ssize_t got = -1;
         errno = EAGAIN;
-        if (cli_now_us() < until_us) got = receive_some(cluster, &none, sizeof none);
+        if (cli_now_us() < until_us) got = receive_some(cluster, &none, sizeof none, 0);
         if (got < 0) return say_nothing_came(cluster, &none, 0, peer, why, size);
     }
     return 0;
