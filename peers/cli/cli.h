@@ -102,9 +102,15 @@ enum asked_as { ASKED_FIRST, ASKED_STILL, ASKED_AGAIN };
  * timeout(1) sends it to its child and then to the child's group. */
 enum asked_as asked_by(struct asked *asked, int number);
 
-/* signals.c: SIGHUP, SIGUSR1 and SIGUSR2 ask for nothing that is still to be done; where nobody
- * listens to them any more they would end the process. The main thread's: no other takes any. */
+/* signals.c: for the calling thread. Where nobody listens to signals any more each would end the
+ * process, though SIGHUP, SIGUSR1 and SIGUSR2 ask for nothing that is still to be done. */
 void signals_forget(void);
+
+/* signals.c: the main thread's, after that. What is left to do is done, unless SIGINT or SIGTERM
+ * comes for the second time: that ends the process as it is. */
+void signals_last(const struct asked *asked);
+
+enum { STATUS_SIGNAL = 128 }; /* and the signal's number: the status of who is ended by one */
 
 /* environment.c: says which BLAS kernels, threads and pages are to be used, by starting the program
  * anew once, or what it will start. Returns if there is nothing to be done. */

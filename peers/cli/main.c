@@ -170,7 +170,9 @@ int main(int argc, char **argv)
     open_standard_files();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one that can't be written */
-    signal(SIGUSR1, SIG_IGN); /* "checkpoint now": until there is a node, nothing is to be kept */
+    /* "Checkpoint now" and "all agree" mean nothing until there is a node. */
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     unblock_signals();
     settings_init(&settings);
     if (argc > 1) {

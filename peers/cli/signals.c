@@ -1,6 +1,7 @@
 /* signals.c: what a signal that asks for the end counts as, and what is not heard any more: cli.h.
  */
 #include <signal.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -19,10 +20,29 @@ enum asked_as asked_by(struct asked *asked, int number)
 
 void signals_forget(void)
 {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGUSR2);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&set, numbers[i]);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static struct asked last;
+
+static void on_last(int number)
+{
+    if (asked_by(&last, number) == ASKED_AGAIN) _exit(STATUS_SIGNAL + number);
+}
+
+void signals_last(const struct asked *asked)
+{
+    struct sigaction action = {.sa_handler = on_last, .sa_flags = SA_RESTART};
+    last = *asked;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &action.sa_mask, NULL);
 }

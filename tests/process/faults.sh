@@ -49,6 +49,10 @@ if grep '"kind":"slow-end"' json; then exit 1; fi
 [ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 2 ]
 [ "$(grep -c '"kind":"sleep","target":"n1"' json)" -eq 2 ]
 
+# Nor is it waited for once the others have agreed.
+timeout -s KILL 120 "$parley" run -n 3 --epochs 20 --model mlp:64 --fault restart:n1@20%+600s --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
+
 # Who stands still can't be stopped again, and so isn't woken by the end of that.
 "$parley" run -n 3 --epochs 60 --model mlp:64 --fault pause:n2@20% --fault pause:n2@30%+10% --json json > out 2> err
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]

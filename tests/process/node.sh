@@ -9,6 +9,7 @@ start a --time 600s --min-peers 1
 a=$pid
 until_line a "$a" '"event":"started"'
 address=$(address_of a)
+head -n 1 a.json | grep -q '"event":"started"'
 
 # It is found by its name, though it has started itself once more.
 [ "$(cat "/proc/$a/comm")" = parley ]

@@ -102,8 +102,8 @@ status=0
 wait "$d" || status=$?
 [ $status -eq 143 ] || [ $status -eq 130 ]
 
-# Signals that ask for nothing more end nobody who waits there: a node whose threads but two that
-# write are gone, and `run` once all its nodes are.
+# Signals that ask for nothing more, or for the end for the first time, end nobody who waits there: a
+# node whose threads but two that write are gone, and `run` once all its nodes are.
 mkfifo e.out f.err
 exec 7<> e.out 8<> f.err
 fill e.out
@@ -117,7 +117,7 @@ while [ ! -e e.model ] || [ "$(find "/proc/$e/task" -mindepth 1 -maxdepth 1 | wc
     kill -0 "$e"
 done
 until_line f "$f" '"event":"summary"'
-for signal in HUP USR1 USR2; do kill -"$signal" "$e" "$f"; done
+for signal in HUP USR1 USR2 TERM; do kill -"$signal" "$e" "$f"; done
 exec 5< e.out 6< f.err 7>&- 8>&-
 cat <&5 > e.read &
 cat <&6 > f.read &

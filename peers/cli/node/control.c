@@ -14,7 +14,7 @@
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 #define SIGNALS (sizeof numbers / sizeof *numbers)
 
-enum { DNS_MS = 5000, LATE_MS = 50, STATUS_SIGNAL = 128 };
+enum { DNS_MS = 5000, LATE_MS = 50 };
 
 enum { NO_SAVE, SAVING, ENDING };
 
@@ -159,6 +159,7 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 static void on_end(uv_async_t *async)
 {
+    signals_forget(); /* this thread's, too: libuv gives their handlers back */
     node_seeds_end(async->loop->data);
     uv_walk(async->loop, close_handle, NULL);
 }
@@ -220,4 +221,5 @@ void node_control_end(struct node *node)
     uv_async_send(&node->control.end);
     uv_thread_join(&node->control.thread);
     uv_loop_close(&node->control.loop);
+    signals_last(&node->control.asked);
 }

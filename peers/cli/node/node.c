@@ -133,7 +133,11 @@ static int open_node(struct node *node, char *why, size_t why_size)
     options->on_timer = node_on_timer;
     options->timer_us = s->accuracy > 0 || node->controlled ? TIMER_OFTEN_US : TIMER_US;
     options->context = node;
-    return parley_open(&node->p, options, why, why_size);
+    uv_mutex_lock(&node->start_lock);
+    int error = parley_open(&node->p, options, why, why_size);
+    if (!error) node_report_started(node);
+    uv_mutex_unlock(&node->start_lock);
+    return error;
 }
 
 /* "host-3f2a": short enough for a table, and unlike another node's of the same machine. A host may
@@ -477,10 +481,7 @@ int node_command(const struct settings *settings)
     int error = node_report_init(node);
     if (!error) {
         error = prepare(node, why, sizeof why);
-        if (!error) {
-            node_report_started(node);
-            error = live(node, why, sizeof why);
-        }
+        if (!error) error = live(node, why, sizeof why);
         if (error) node_report_error(node, error, why);
         parley_close(node->p);
         node_checkpoint_close(node); /* who writes one may have something to say */

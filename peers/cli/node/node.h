@@ -90,10 +90,11 @@ struct node {
     _Atomic uint64_t trained_us;      /* likewise */
 
     /* report.c's, on parley's loop. */
-    uint64_t told_us;     /* of the progress line before, ... */
-    double told_progress; /* ... and what it told of the budget */
-    uint64_t spoken_us;   /* of the line for people before */
-    struct rate rate;     /* samples a second */
+    uint64_t told_us;      /* of the progress line before, ... */
+    double told_progress;  /* ... and what it told of the budget */
+    uint64_t spoken_us;    /* of the line for people before */
+    struct rate rate;      /* samples a second */
+    uv_mutex_t start_lock; /* parley's loop tells nothing before `started` */
     uv_mutex_t error_lock;
     char cause[320], error[320]; /* the first and the newest error that were logged */
 };

@@ -63,14 +63,20 @@ int node_report_init(struct node *node)
     if (control) setpgid(0, 0);
     unsetenv(CONTROL_VARIABLE);
     node->told_us = node->start_us;
-    if (uv_mutex_init(&node->error_lock)) return PARLEY_EFAIL;
-    int error = json_out_open(&node->json, path, lost_line, node);
-    if (error) uv_mutex_destroy(&node->error_lock);
+    if (uv_mutex_init(&node->start_lock)) return PARLEY_EFAIL;
+    int error = uv_mutex_init(&node->error_lock) ? PARLEY_EFAIL : 0;
+    if (error) goto no_lock;
+    error = json_out_open(&node->json, path, lost_line, node);
+    if (!error) return 0;
+    uv_mutex_destroy(&node->error_lock);
+no_lock:
+    uv_mutex_destroy(&node->start_lock);
     return error;
 }
 
 int node_report_close(struct node *node)
 {
+    uv_mutex_destroy(&node->start_lock);
     uv_mutex_destroy(&node->error_lock);
     return json_out_close(&node->json, node->settings->json);
 }
@@ -198,10 +204,17 @@ static bool is_to_tell(const struct node *node, const struct parley_view *view)
     return cli_now_us() >= node->told_us + told_every_us;
 }
 
+static void wait_for_start(struct node *node)
+{
+    uv_mutex_lock(&node->start_lock);
+    uv_mutex_unlock(&node->start_lock);
+}
+
 void node_on_timer(void *context, struct parley *p)
 {
     struct node *node = context;
     struct parley_view view;
+    wait_for_start(node);
     parley_node_view(parley_node_of(p), &view);
     keep_progress(node, &view);
     if (!is_to_tell(node, &view)) return;
@@ -312,6 +325,7 @@ static void on_log(struct node *node, enum parley_log level, const char *text)
 void node_on_update(void *context, struct parley *p, const struct parley_update *update)
 {
     struct node *node = context;
+    wait_for_start(node);
     if (update->type == PARLEY_UPDATE_PHASE)
         on_phase(node, p, update->phase.phase);
     else if (update->type == PARLEY_UPDATE_MEMBER)

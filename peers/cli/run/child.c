@@ -79,10 +79,9 @@ static void on_phase(struct child *child, const struct report_phase *phase)
         if (child->bytes_trained == 0)
             child->bytes_trained = child->bytes_before + child->bytes_sent;
     }
-    if (strcmp(child->phase, "train") == 0) {
-        child->trained = true;
-        if (!run->train_us) run->train_us = cli_now_us();
-    }
+    bool trains = strcmp(child->phase, "train") == 0;
+    if (trains || strcmp(child->phase, "late") == 0) child->came_in = true;
+    if (trains && !run->train_us) run->train_us = cli_now_us();
     if (phase->cause && strcmp(phase->cause, "target") == 0 && !run->target_us)
         run->target_us = cli_now_us();
     if (strcmp(child->phase, "left") == 0 && !child->agreed)
@@ -309,7 +308,8 @@ static void on_exit_(uv_process_t *process, int64_t status, int term_signal)
     struct child *child = process->data;
     child->running = child->paused = child->stopped = false;
     child->status = (int)status;
-    child->term_signal = term_signal;
+    /* A second signal ends a node by that status. */
+    child->term_signal = status > STATUS_SIGNAL ? (int)status - STATUS_SIGNAL : term_signal;
     child->listen[0] = 0;
     close_one((uv_handle_t *)&child->in);
     close_one((uv_handle_t *)process);

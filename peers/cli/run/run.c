@@ -28,21 +28,25 @@
 #include "descriptors.h"
 #include "job/job.h"
 
-enum { TICK_MS = 20, STATUS_SIGNAL = 128, START_US = 5000000 };
+enum { TICK_MS = 20, START_US = 5000000 };
 
 static bool has_trained(const struct run *run)
 {
     return run->train_us > 0;
 }
 
-/* A node is not in yet, and may wait for one that has died. */
-static bool one_is_outside(const struct run *run)
+/* A node is not in yet, and fewer others are left than it waits for (child.c). */
+static bool one_waits_in_vain(const struct run *run)
 {
-    for (uint32_t i = 0; i < run->nodes; i++)
-        if (run->children[i].running && !run->children[i].trained &&
-            !child_is_still(&run->children[i]))
-            return true;
-    return false;
+    bool given = run->settings->values[OPTION_ID_MIN_PEERS].origin > ORIGIN_DEFAULT, waits = false;
+    uint64_t wanted = given ? run->settings->min_peers : run->nodes - 1, here = 0;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct child *child = &run->children[i];
+        if (!child->running || child_is_still(child)) continue;
+        here++;
+        waits = waits || !child->came_in;
+    }
+    return waits && here <= wanted;
 }
 
 static void kill_all(struct run *run)
@@ -116,7 +120,8 @@ static bool is_over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (child->running ? !is_given_up(child) : child->again && child->resumes) return false;
+        bool comes = child->again && child->resumes && !has_ended(run);
+        if (child->running ? !is_given_up(child) : comes) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
     return true;
@@ -149,7 +154,7 @@ void run_child_gone(struct child *child)
     }
     if (!run->ending && !child->again && !has_trained(run)) failed_start(child);
     bool failed = child->term_signal || child->status;
-    if (has_trained(run) && failed && one_is_outside(run)) child->gone_us = cli_now_us();
+    if (has_trained(run) && failed && one_waits_in_vain(run)) child->gone_us = cli_now_us();
     if (!run->ending && has_trained(run) && !child->killed && child->term_signal)
         run_say(run, "%s was killed by signal %d", child->name, child->term_signal);
     end_if_over(run);
@@ -200,7 +205,7 @@ static void look_at_start(struct run *run)
     for (uint32_t i = 0; i < run->nodes && !run->ending; i++) {
         struct child *child = &run->children[i];
         bool gone = child->gone_us > 0 && !child->running && !child->again;
-        if (gone && cli_now_us() >= child->gone_us + START_US && one_is_outside(run))
+        if (gone && cli_now_us() >= child->gone_us + START_US && one_waits_in_vain(run))
             failed_start(child);
     }
 }
@@ -374,6 +379,7 @@ static int carry_out(struct run *run)
     error = start_all(run);
     if (error) stop_watching(run);
     uv_run(&run->loop, UV_RUN_DEFAULT);
+    signals_last(&run->asked);
     return error ? error : run_view_end(run);
 }
 

@@ -46,7 +46,7 @@ struct child {
     /* As its lines told. */
     char listen[PARLEY_ADDRESS_SIZE]; /* "": not listening */
     char phase[16];
-    bool trained;     /* its training began */
+    bool came_in;     /* its training began, or had ended before it came */
     uint64_t resumed; /* steps of the checkpoint it brought along; 0: none */
     uint64_t step, steps_before, passes;
     double epoch, progress, loss, drift, samples_per_s;
