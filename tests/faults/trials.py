@@ -97,7 +97,7 @@ def kill_by_strategy(cluster):
     """one of 4 killed, each strategy in turn: the others go on, agree, and take no other for dead"""
     strategy = STRATEGIES[cluster.seed % len(STRATEGIES)]
     nodes = cluster.start_all(4, "--strategy", strategy, "--model", "mlp:512,256", "--epochs",
-                              "1000000", "--time", "4s")
+                              "1000000", "--time", "8s")
     cluster.training()
     cluster.pass_time(cluster.rng.uniform(0, 2))
     victim = cluster.rng.choice(nodes)

@@ -49,7 +49,7 @@ grep -q 'nodes did not come to 97' said || fail "bench run by chance says: $(cat
 
 # An interrupted one leaves no files either. What it started holds the pipe open until its end.
 mkfifo held
-"$parley" bench start --quick 3> held > rows 2>&1 &
+"$parley" bench start 3> held > rows 2>&1 &
 bench=$!
 exec 4< held
 until [ -n "$(ls tmp)" ]; do

@@ -159,10 +159,10 @@ listener = socket.create_server(("127.0.0.1", 0), backlog=0)
 listener.settimeout(60)
 port = listener.getsockname()[1]
 full = socket.create_connection(("127.0.0.1", port)) # who comes next waits in connect()
-status = subprocess.Popen([sys.argv[1], "status", "127.0.0.1:%d" % port])
-waits = ":%04X 02 " % port # in SYN_SENT
+waits, status = ":%04X 02 " % port, None # in SYN_SENT
 while not any(waits in line for line in open("/proc/net/tcp")):
-    pass
+    if not status or status.poll() is not None: # it waits for some seconds only
+        status = subprocess.Popen([sys.argv[1], "status", "127.0.0.1:%d" % port])
 status.send_signal(signal.SIGSTOP)
 os.waitpid(status.pid, os.WUNTRACED)
 status.send_signal(signal.SIGCONT)
