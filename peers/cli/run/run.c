@@ -106,6 +106,14 @@ static bool has_ended(const struct run *run)
     return false;
 }
 
+/* There is nothing left to come to. */
+static bool has_agreed(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->nodes; i++)
+        if (!run->children[i].running && run->children[i].agreed) return true;
+    return false;
+}
+
 /* Nothing comes of a node that a fault has stopped for good. One that somebody may wake, or that
  * came back too late to get in, is waited for as long as there is somebody that it can come to. */
 static bool is_given_up(const struct child *child)
@@ -120,7 +128,7 @@ static bool is_over(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool comes = child->again && child->resumes && !has_ended(run);
+        bool comes = child->again && child->resumes && !has_agreed(run);
         if (child->running ? !is_given_up(child) : comes) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
