@@ -117,8 +117,7 @@ struct parley_options {
     bool splits;
 
     /* Called on the loop's thread. PHASE, MEMBER, LOG and FINISHED updates only; what an update
-     * points at is valid during the call. Some may come before parley_open() has returned, LOG
-     * from that itself. */
+     * points at is valid during the call. Some may come before parley_open() has returned. */
     void (*on_update)(void *context, struct parley *p, const struct parley_update *update);
     void (*on_timer)(void *context, struct parley *p); /* every timer_us, until FINISHED */
     uint64_t timer_us;                                 /* 0: no timer; rounded up to whole ms */
@@ -176,7 +175,7 @@ PARLEY_CHECK int parley_boundary_within(struct parley *p, const struct parley_st
 void parley_stop(struct parley *p, enum parley_stop cause);
 
 /* Leave alone: hand the work over by averaging, for half of config.leave_timeout_us at most, say
- * goodbye, end. Nothing is agreed then. */
+ * goodbye, end. Nothing is agreed then, unless the agreed model is about to get its name. */
 void parley_leave(struct parley *p);
 
 /* The peer list was read again: these are dialled from now on, and no others; links that there are

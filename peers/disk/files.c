@@ -396,6 +396,10 @@ static int publish(struct files *files, struct op *op)
         snprintf(path, size, "%s" RECORD_SUFFIX, files->aside ? files->aside : "");
     }
     if (found) record_close(&earlier);
+    if (!code && access(files->part, F_OK)) { /* its record must not stand beside another model */
+        snprintf(op->why, sizeof op->why, "%s: %s", files->part, strerror(errno));
+        code = PARLEY_ENOT_WRITTEN;
+    }
     if (!code) publish_record(files, op, part, path, same);
     free(path);
     const char *final = files->aside ? files->aside : files->out;

@@ -110,8 +110,10 @@ Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_fo
 
 Test(node_agreement, who_is_to_leave_as_the_agreed_model_gets_its_name_is_done)
 {
-    /* Proves that it does not tell of a model of its own, beside one that has its name by then. */
-    for (int late = 0; late < 2; late++) {
+    /* Proves that it does not tell of a model of its own, beside one that has its name by then, and
+     * that it tells where that could not be. */
+    enum { DONE, FAILED, LATE, OUTCOMES };
+    for (int outcome = 0; outcome < OUTCOMES; outcome++) {
         struct lone *lone = plain_node();
         lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STOP,
                                               .stop = {.cause = PARLEY_STOP_OPERATOR}});
@@ -122,11 +124,14 @@ Test(node_agreement, who_is_to_leave_as_the_agreed_model_gets_its_name_is_done)
         cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_PUBLISH);
         lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_LEAVE});
         cr_assert_not(lone->finished);
-        if (late) lone_run(lone, lone->config.leave_timeout_us);
-        cr_assert_eq(lone->finished, late, "no disk keeps it for ever");
-        if (!late) lone_done(lone, 0);
-        cr_assert(lone->finished && lone->error == 0);
-        cr_assert_eq(phase_of(lone->node), late ? PARLEY_PHASE_LEFT : PARLEY_PHASE_DONE);
+        lone->lacks = outcome == FAILED;
+        if (outcome == LATE)
+            lone_run(lone, lone->config.leave_timeout_us); /* no disk keeps it for ever */
+        else
+            lone_done(lone, 0);
+        cr_assert(lone->finished);
+        cr_assert_eq(lone->error, outcome == FAILED ? PARLEY_ENOT_WRITTEN : 0);
+        cr_assert_eq(phase_of(lone->node), outcome == LATE ? PARLEY_PHASE_LEFT : PARLEY_PHASE_DONE);
         lone_free(lone);
     }
 }

@@ -288,6 +288,7 @@ Test(node_model, nor_is_one_whose_slow_weights_are_not)
         say_kept(lone, giver);
         for (int i = 0; i < spoilt; i++) {
             cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_COMBINE);
+            cr_assert_eq(lone->ops[0].buffer, strategy_buffer(lone->node, (uint32_t)i));
             lone_done(lone, 0);
         }
         lone->finite = false;

@@ -382,11 +382,12 @@ static void leave(struct parley_node *node)
     bool late = node->now_us >= node->leave_us + node->config.leave_timeout_us / 2;
     bool mixes = phase == PARLEY_PHASE_TRAIN || phase == PARLEY_PHASE_SETTLE;
     if (!has_parted(node) && mixes && !late) return;
-    /* It has what all have, and is done. */
+    /* It has what all have, and is done soon. */
     if (node->agreement.candidate == CANDIDATE_PUBLISHING && !late) return;
     if (phase != PARLEY_PHASE_DONE && phase != PARLEY_PHASE_LEFT)
         node_phase(node, PARLEY_PHASE_LEFT);
-    agreement_finish(node, PARLEY_OK);
+    bool lost = phase == PARLEY_PHASE_DONE && node->agreement.failed_write;
+    agreement_finish(node, lost ? PARLEY_ENOT_WRITTEN : PARLEY_OK);
 }
 
 void training_advance(struct parley_node *node)

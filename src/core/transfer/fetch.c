@@ -139,8 +139,8 @@ void fetch_progress(struct parley_node *node)
     membership_changed(node, true);
 }
 
-/* None of it is taken where a float is not finite. What the strategy keeps is in its place already:
- * one after the other is looked at, then the trainer's vectors are as they are set. */
+/* Nothing is trained on where a float is not finite. What the strategy keeps has come to its place
+ * already: one after the other is looked at, then the trainer's vectors are as they are set. */
 static void adopt(struct parley_node *node, uint32_t looked)
 {
     struct slot *slot = &node->exchange.slots[INITIATOR];
@@ -329,7 +329,7 @@ void fetch_served(struct parley_node *node, bool was_state)
     exchange_release(node, RESPONDER);
 }
 
-/* Who gives it looks before: it lies. */
+/* Who gives it looks at its vectors before: it lies, or what its strategy keeps has run away. */
 static void refuse(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
