@@ -102,12 +102,17 @@ enum asked_as { ASKED_FIRST, ASKED_STILL, ASKED_AGAIN };
  * timeout(1) sends it to its child and then to the child's group. */
 enum asked_as asked_by(struct asked *asked, int number);
 
-/* signals.c: for the calling thread. Where nobody listens to signals any more each would end the
- * process, though SIGHUP, SIGUSR1 and SIGUSR2 ask for nothing that is still to be done. */
-void signals_forget(void);
+/* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2. */
+enum { SIGNALS_HEARD = 5 };
+extern const int signals_heard[SIGNALS_HEARD];
 
-/* signals.c: the main thread's, after that. What is left to do is done, unless SIGINT or SIGTERM
- * comes for the second time: that ends the process as it is. */
+/* signals.c: for the calling thread. Held, they wait: before somebody listens to them, and once
+ * nobody does any more, each would end the process. */
+void signals_hold(bool held);
+
+/* signals.c: the main thread's, while they are held for the last time. What is left to do is done,
+ * unless SIGINT or SIGTERM comes for the second time: that ends the process as it is. The others
+ * ask for nothing that is still to be done. */
 void signals_last(const struct asked *asked);
 
 enum { STATUS_SIGNAL = 128 }; /* and the signal's number: the status of who is ended by one */

@@ -1,4 +1,5 @@
-/* signals.c: what a signal that asks for the end counts as, and what is not heard any more: cli.h.
+/* signals.c: what a signal that asks for the end counts as, and signals that nobody listens to:
+ * cli.h.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -18,14 +19,15 @@ enum asked_as asked_by(struct asked *asked, int number)
     return still ? ASKED_STILL : ASKED_AGAIN;
 }
 
-void signals_forget(void)
+const int signals_heard[SIGNALS_HEARD] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+void signals_hold(bool held)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaddset(&set, numbers[i]);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; i < SIGNALS_HEARD; i++)
+        sigaddset(&set, signals_heard[i]);
+    pthread_sigmask(held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 static struct asked last;

@@ -15,6 +15,7 @@ enum { RING_BYTES = WRITER_BYTES + WRITER_BYTES_MUST, BRIEFLY_US = 100000, BRIEF
 
 struct writer {
     FILE *file;
+    int fd; /* the file's */
     writer_lost lost_text;
     void *context;
     uv_thread_t thread;
@@ -93,7 +94,7 @@ void writer_wait(struct writer *writer)
 
 void writer_wait_briefly(struct writer *writer)
 {
-    struct pollfd file = {.fd = fileno(writer->file), .events = POLLOUT};
+    struct pollfd file = {.fd = writer->fd, .events = POLLOUT};
     for (int i = 0; i < BRIEFLY_TIMES; i++) {
         wait_for(writer, BRIEFLY_US);
         if (!writer_is_behind(writer)) return;
@@ -141,6 +142,7 @@ struct writer *writer_new(FILE *file, writer_lost lost, void *context)
     struct writer *writer = malloc(sizeof *writer);
     if (!writer) return NULL;
     writer->file = file;
+    writer->fd = fileno(file);
     writer->lost_text = lost;
     writer->context = context;
     writer->start = writer->size = 0;

@@ -139,6 +139,29 @@ for kill in range(2):
     assert summary["ok"] or "before all were training" in said, said
 END
 
+# A node that somebody has ended by a second signal is dead, and no failure of the others.
+python3 - "$parley" << 'END'
+import json, os, signal, subprocess, sys
+run = subprocess.Popen([sys.argv[1], "run", "-n3", "--time=600s", "--model=softmax", "--json=-", "--out=twice"],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+pids, summary, killed, stopped = {}, None, None, False
+for line in map(json.loads, run.stdout):
+    if line["event"] == "started":
+        pids[line["node"]] = line["pid"]
+    if line["event"] == "progress" and line["step"] > 0 and not killed:
+        killed = line["node"]
+        for number in signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT:
+            os.kill(pids[killed], number)
+    if line["event"] == "member" and not stopped and line["peer"] == killed and line["state"] in ("dead", "left"):
+        stopped = True
+        run.send_signal(signal.SIGINT)
+    if line["event"] == "summary":
+        summary = line
+said = run.stderr.read()
+assert run.wait() == 0 and summary["ok"] and summary["agreed"] == 2, summary
+assert killed + " was killed by signal 15" in said, said
+END
+
 # The model of a table knows the names of its classes, and another file's labels go by them: all, some,
 # in any order, but no others.
 awk 'BEGIN {

@@ -11,9 +11,6 @@
 #include "cli/node/node.h"
 #include "disk/files.h"
 
-static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-#define SIGNALS (sizeof numbers / sizeof *numbers)
-
 enum { DNS_MS = 5000, LATE_MS = 50 };
 
 enum { NO_SAVE, SAVING, ENDING };
@@ -36,7 +33,8 @@ static void remove_parts(const struct node *node, bool saving)
     if (saving) unlink(part);
 }
 
-/* They go first: none gets its name as the last words are read. Then what has come meanwhile. */
+/* They go first: hardly any gets its name as the last words are read. Then those that have come
+ * meanwhile. */
 _Noreturn static void end_now(struct node *node, int status)
 {
     bool saving = atomic_exchange(&node->saves, ENDING) == SAVING;
@@ -159,18 +157,8 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 static void on_end(uv_async_t *async)
 {
-    signals_forget(); /* this thread's, too: libuv gives their handlers back */
     node_seeds_end(async->loop->data);
     uv_walk(async->loop, close_handle, NULL);
-}
-
-void node_control_hold(bool held)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaddset(&set, numbers[i]);
-    pthread_sigmask(held ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 static void run(void *argument)
@@ -193,9 +181,9 @@ int node_control_start(struct node *node, char *why, size_t why_size)
     control->loop.data = node;
     code = uv_async_init(&control->loop, &control->end, on_end);
     if (!code) code = node_seeds_start(node);
-    for (size_t i = 0; !code && i < SIGNALS; i++) {
+    for (size_t i = 0; !code && i < SIGNALS_HEARD; i++) {
         code = uv_signal_init(&control->loop, &control->signals[i]);
-        if (!code) code = uv_signal_start(&control->signals[i], on_signal, numbers[i]);
+        if (!code) code = uv_signal_start(&control->signals[i], on_signal, signals_heard[i]);
     }
     if (!code && node->controlled) {
         code = uv_pipe_init(&control->loop, &control->pipe, 0);
@@ -217,7 +205,7 @@ int node_control_start(struct node *node, char *why, size_t why_size)
 
 void node_control_end(struct node *node)
 {
-    signals_forget();
+    signals_hold(true); /* libuv gives their handlers back */
     uv_async_send(&node->control.end);
     uv_thread_join(&node->control.thread);
     uv_loop_close(&node->control.loop);

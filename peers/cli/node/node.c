@@ -133,7 +133,7 @@ static int open_node(struct node *node, char *why, size_t why_size)
     options->on_timer = node_on_timer;
     options->timer_us = s->accuracy > 0 || node->controlled ? TIMER_OFTEN_US : TIMER_US;
     options->context = node;
-    uv_mutex_lock(&node->start_lock);
+    uv_mutex_lock(&node->start_lock); /* which callbacks take, and they are the loop's alone */
     int error = parley_open(&node->p, options, why, why_size);
     if (!error) node_report_started(node);
     uv_mutex_unlock(&node->start_lock);
@@ -195,9 +195,10 @@ static int prepare(struct node *node, char *why, size_t why_size)
         (void)shared_coverage_map(CONTROL_COVERAGE, node->job.data.train.count, &node->coverage);
     if (!error) error = node_checkpoint_init(node, why, why_size);
     if (error) return error;
-    node_control_hold(true);
+    signals_hold(
+        true); /* until control.c hears them: who has joined leaves, and does not just die */
     error = open_node(node, why, why_size);
-    if (error) node_control_hold(false);
+    if (error) signals_hold(false);
     return error;
 }
 
@@ -457,7 +458,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
 static int live(struct node *node, char *why, size_t why_size)
 {
     int error = node_control_start(node, why, why_size);
-    node_control_hold(false);
+    signals_hold(false);
     if (error) return error;
     error = train(node, why, why_size);
     error = finish(node, error, why, why_size);

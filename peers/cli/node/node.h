@@ -24,8 +24,8 @@ struct node_control {
     uv_loop_t loop;
     uv_thread_t thread;
     uv_async_t end;
-    uv_signal_t signals[5]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 */
-    uv_pipe_t pipe;         /* stdin, under `parley run` */
+    uv_signal_t signals[SIGNALS_HEARD];
+    uv_pipe_t pipe; /* stdin, under `parley run` */
     uv_timer_t dns, late;
     uv_async_t looked_up;       /* seeds.c's, as the next two */
     struct seed_lookup *lookup; /* under way, or NULL */
@@ -143,9 +143,7 @@ int node_seeds_start(struct node *node);             /* 0 or a libuv error */
 void node_seeds_read(struct node *node, bool asked); /* `asked`: says what was read */
 void node_seeds_end(struct node *node);
 
-/* control.c. Signals wait meanwhile: who has joined leaves, and does not just die. */
-void node_control_hold(bool held);
-/* The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
+/* control.c. The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
  * why[why_size]. */
 int node_control_start(struct node *node, char *why, size_t why_size);
 void node_control_end(struct node *node);

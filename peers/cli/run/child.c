@@ -332,6 +332,12 @@ static char **make_environment(const struct run *run, char control[64])
     return list;
 }
 
+uint64_t run_min_peers(const struct run *run)
+{
+    bool given = run->settings->values[OPTION_ID_MIN_PEERS].origin > ORIGIN_DEFAULT;
+    return given ? run->settings->min_peers : run->nodes - 1;
+}
+
 /* The command line of a node. own: memory for its own arguments. */
 static char **make_arguments(struct child *child, bool again, char own[5][ARGUMENT_BYTES])
 {
@@ -342,14 +348,13 @@ static char **make_arguments(struct child *child, bool again, char own[5][ARGUME
     list[n++] = (char *)run->executable;
     list[n++] = "node";
     for (size_t i = 0; i < run->forward_count; i++)
-        if (!again || strncmp(run->forward[i], "--min-peers=", 12) != 0)
-            list[n++] = run->forward[i];
+        if (strncmp(run->forward[i], "--min-peers=", 12) != 0) list[n++] = run->forward[i];
     snprintf(own[0], ARGUMENT_BYTES, "--name=%s", child->name);
     list[n++] = own[0];
     list[n++] = "--json=-";
     list[n++] = "--listen=127.0.0.1:0";
-    if (run->settings->values[OPTION_ID_MIN_PEERS].origin <= ORIGIN_DEFAULT && !again) {
-        snprintf(own[1], ARGUMENT_BYTES, "--min-peers=%" PRIu32, run->nodes - 1);
+    if (!again) {
+        snprintf(own[1], ARGUMENT_BYTES, "--min-peers=%" PRIu64, run_min_peers(run));
         list[n++] = own[1];
     }
     if (run->settings->quorum == PARLEY_QUORUM_MAJORITY) {

@@ -35,18 +35,18 @@ static bool has_trained(const struct run *run)
     return run->train_us > 0;
 }
 
-/* A node is not in yet, and fewer others are left than it waits for (child.c). */
-static bool one_waits_in_vain(const struct run *run)
+/* Nobody who trained is left that would let in who comes, and of those who have not come in each
+ * waits for more others than there are. */
+static bool all_wait_in_vain(const struct run *run)
 {
-    bool given = run->settings->values[OPTION_ID_MIN_PEERS].origin > ORIGIN_DEFAULT, waits = false;
-    uint64_t wanted = given ? run->settings->min_peers : run->nodes - 1, here = 0;
+    uint64_t here = 0;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
         if (!child->running || child_is_still(child)) continue;
+        if (child->came_in) return false;
         here++;
-        waits = waits || !child->came_in;
     }
-    return waits && here <= wanted;
+    return here > 0 && here <= run_min_peers(run);
 }
 
 static void kill_all(struct run *run)
@@ -90,7 +90,7 @@ static void failed_start(struct child *child)
 
 static void stop_watching(struct run *run)
 {
-    signals_forget();
+    signals_hold(true);
     uv_close((uv_handle_t *)&run->timer, NULL);
     for (size_t i = 0; i < sizeof run->signals / sizeof *run->signals; i++)
         uv_close((uv_handle_t *)&run->signals[i], NULL);
@@ -106,7 +106,7 @@ static bool has_ended(const struct run *run)
     return false;
 }
 
-/* There is nothing left to come to. */
+/* Whether one has come to its end by that: who is started now comes too late. */
 static bool has_agreed(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++)
@@ -162,7 +162,7 @@ void run_child_gone(struct child *child)
     }
     if (!run->ending && !child->again && !has_trained(run)) failed_start(child);
     bool failed = child->term_signal || child->status;
-    if (has_trained(run) && failed && one_waits_in_vain(run)) child->gone_us = cli_now_us();
+    if (failed) run->lost = child;
     if (!run->ending && has_trained(run) && !child->killed && child->term_signal)
         run_say(run, "%s was killed by signal %d", child->name, child->term_signal);
     end_if_over(run);
@@ -210,12 +210,14 @@ static void on_signal(uv_signal_t *handle, int number)
  * will not come. */
 static void look_at_start(struct run *run)
 {
-    for (uint32_t i = 0; i < run->nodes && !run->ending; i++) {
-        struct child *child = &run->children[i];
-        bool gone = child->gone_us > 0 && !child->running && !child->again;
-        if (gone && cli_now_us() >= child->gone_us + START_US && one_waits_in_vain(run))
-            failed_start(child);
-    }
+    const struct child *lost = run->lost;
+    bool vain = has_trained(run) && lost && !lost->running && !lost->again && all_wait_in_vain(run);
+    if (!vain)
+        run->vain_us = 0;
+    else if (run->vain_us == 0)
+        run->vain_us = cli_now_us();
+    else if (!run->ending && cli_now_us() >= run->vain_us + START_US)
+        failed_start(run->lost);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -317,14 +319,11 @@ static bool is_ignored(int number)
 
 static void watch_signals(struct run *run)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    _Static_assert(sizeof numbers / sizeof *numbers == sizeof run->signals / sizeof *run->signals,
-                   "a handle each");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < SIGNALS_HEARD; i++) {
         uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
-        if (numbers[i] == SIGHUP && is_ignored(SIGHUP)) continue;
-        uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+        if (signals_heard[i] == SIGHUP && is_ignored(SIGHUP)) continue;
+        uv_signal_start(&run->signals[i], on_signal, signals_heard[i]);
     }
 }
 

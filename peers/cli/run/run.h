@@ -38,7 +38,6 @@ struct child {
     bool resumes;     /* paused, or gone, for a time only */
     bool stopped;     /* by a SIGSTOP of somebody else's */
     bool again;       /* to be started again once it is gone */
-    uint64_t gone_us; /* when it ended while others were not in yet; 0: it did not */
     bool killed;      /* by a planned fault: its end is no surprise */
     uint64_t again_us;
     int status, term_signal; /* how the newest process ended */
@@ -77,7 +76,7 @@ struct run {
     const struct settings *settings;
     uv_loop_t loop;
     uv_timer_t timer;
-    uv_signal_t signals[5]; /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 */
+    uv_signal_t signals[SIGNALS_HEARD];
     struct child *children; /* [nodes]; owned */
     uint32_t nodes;
     char executable[4096];
@@ -92,6 +91,9 @@ struct run {
     unsigned drawn;     /* lines of the table that stand on the terminal */
     struct plan *plans; /* [settings->faults.count]; owned */
     struct asked asked;
+    struct child *lost; /* the newest that failed; NULL: none has */
+    uint64_t
+        vain_us;  /* since when all that are left wait for more than there are; 0: they do not */
     int failed;   /* PARLEY_E...: it never came to training */
     int data;     /* loaded, for all nodes: shared_data.h; -1: each loads them */
     int coverage; /* where nodes mark samples: likewise; -1: nowhere */
@@ -100,6 +102,7 @@ struct run {
 };
 
 /* child.c */
+uint64_t run_min_peers(const struct run *run); /* that a node waits for as it starts */
 int child_start(struct child *child, bool again);
 /* A line of control.h, without its newline. */
 void child_say(struct child *child, const char *line);
