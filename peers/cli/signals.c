@@ -1,6 +1,4 @@
-/* signals.c: what a signal that asks for the end counts as, and signals that nobody listens to:
- * cli.h.
- */
+/* signals.c: what a signal that asks for the end counts as, and those that nobody hears: cli.h. */
 #include <signal.h>
 #include <unistd.h>
 

@@ -195,8 +195,8 @@ static int prepare(struct node *node, char *why, size_t why_size)
         (void)shared_coverage_map(CONTROL_COVERAGE, node->job.data.train.count, &node->coverage);
     if (!error) error = node_checkpoint_init(node, why, why_size);
     if (error) return error;
-    signals_hold(
-        true); /* until control.c hears them: who has joined leaves, and does not just die */
+    /* Until control.c hears them: who has joined leaves, and does not just die. */
+    signals_hold(true);
     error = open_node(node, why, why_size);
     if (error) signals_hold(false);
     return error;

@@ -92,7 +92,7 @@ static void stop_watching(struct run *run)
 {
     signals_hold(true);
     uv_close((uv_handle_t *)&run->timer, NULL);
-    for (size_t i = 0; i < sizeof run->signals / sizeof *run->signals; i++)
+    for (size_t i = 0; i < SIGNALS_HEARD; i++)
         uv_close((uv_handle_t *)&run->signals[i], NULL);
 }
 
@@ -210,14 +210,14 @@ static void on_signal(uv_signal_t *handle, int number)
  * will not come. */
 static void look_at_start(struct run *run)
 {
-    const struct child *lost = run->lost;
+    struct child *lost = run->lost;
     bool vain = has_trained(run) && lost && !lost->running && !lost->again && all_wait_in_vain(run);
     if (!vain)
         run->vain_us = 0;
     else if (run->vain_us == 0)
         run->vain_us = cli_now_us();
     else if (!run->ending && cli_now_us() >= run->vain_us + START_US)
-        failed_start(run->lost);
+        failed_start(lost);
 }
 
 static void on_tick(uv_timer_t *timer)

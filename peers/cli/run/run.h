@@ -92,13 +92,12 @@ struct run {
     struct plan *plans; /* [settings->faults.count]; owned */
     struct asked asked;
     struct child *lost; /* the newest that failed; NULL: none has */
-    uint64_t
-        vain_us;  /* since when all that are left wait for more than there are; 0: they do not */
-    int failed;   /* PARLEY_E...: it never came to training */
-    int data;     /* loaded, for all nodes: shared_data.h; -1: each loads them */
-    int coverage; /* where nodes mark samples: likewise; -1: nowhere */
-    bool resumed; /* what comes of --resume is said */
-    bool ending;  /* all children are to go now */
+    uint64_t vain_us;   /* since when all_wait_in_vain(); 0: they do not */
+    int failed;         /* PARLEY_E...: it never came to training */
+    int data;           /* loaded, for all nodes: shared_data.h; -1: each loads them */
+    int coverage;       /* where nodes mark samples: likewise; -1: nowhere */
+    bool resumed;       /* what comes of --resume is said */
+    bool ending;        /* all children are to go now */
 };
 
 /* child.c */
