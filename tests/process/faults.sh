@@ -7,11 +7,26 @@ steps_of() {
     grep '"event":"progress"' json | grep "\"node\":\"$1\"" | tail -n 1 | grep -o '"step":[0-9]*' | cut -d: -f2
 }
 
-# Most of it is waiting: two minutes for those who are gone.
-mkdir unagreed
+# begin FOLDER ARGUMENT...: a run there, beside what follows, as most of it is waiting.
+declare -A begun
+begin() {
+    mkdir "$1"
+    (cd "$1" && exec "$parley" run "${@:2}" --json json > out 2>&1) &
+    begun[$1]=$!
+}
+
+# end FOLDER: goes there; status is that of its run.
+end() {
+    status=0
+    wait "${begun[$1]}" || status=$?
+    cd "$1"
+}
+
+# Two minutes for those who are gone.
 unagreed=(-n 3 --epochs 20 --model mlp:64 --quorum majority --settle-timeout 5s --checkpoint kept)
-(cd unagreed && exec "$parley" run "${unagreed[@]}" --fault kill:2@50% > out 2>&1) &
-waits=$!
+begin unagreed "${unagreed[@]}" --fault kill:2@50%
+begin asleep -n 3 --epochs 60 --model mlp:64 --fault pause:n2@20% --fault pause:n2@30%+10%
+begin woken -n 3 --time 1s --model mlp:8 --fault pause:n1@40%+40s
 
 # Two of five are killed at 30 % of the budget, the other three agree.
 "$parley" run -n 5 --epochs 20 --model mlp:64 --fault kill:2@30% --json json > out
@@ -53,26 +68,17 @@ if grep '"kind":"slow-end"' json; then exit 1; fi
 timeout -s KILL 120 "$parley" run -n 3 --epochs 20 --model mlp:64 --fault restart:n1@20%+600s --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
 
-# Who stands still can't be stopped again, and so isn't woken by the end of that.
-"$parley" run -n 3 --epochs 60 --model mlp:64 --fault pause:n2@20% --fault pause:n2@30%+10% --json json > out 2> err
-[ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
-grep -q "fault: pause: nothing happens, as no such node is running" err
-
-# Who wakes when the others have gone agrees alone: what they agreed on stays, its own model stands
-# beside it, and no record says that anybody else held that.
+# Nor by who is asked to stop while all are down: there is nothing to agree on.
+: > json
+"$parley" run -n 2 --epochs 100 --model mlp:64 --fault restart:2@5%+600s --json json > out 2> err &
+run=$!
+until_said json $run '"kind":"restart","target":"n0"'
+until_said json $run '"kind":"restart","target":"n1"'
+kill -TERM $run
 status=0
-"$parley" run -n 3 --time 1s --model mlp:8 --fault pause:n1@40%+40s --json json > out 2> err || status=$?
-[ "$status $(value ok) $(value agreed)" = "3 false 2" ]
-grep -q "n1: 2 agreed on another model without this node: .*, and this node's is parley-model.safetensors.n1\$" err
-grep -o '"agreed".*sha256:[0-9a-f]*' json | grep -o '"n[0-9]*"\|sha256.*' | paste - - | sort -u > digests
-for name in n0 n1; do
-    file=parley-model.safetensors
-    [ $name = n0 ] || file=$file.n1
-    "$parley" model verify $file > verified
-    grep -qF "$(grep "\"$name\"" digests | cut -f 2)" verified
-    [ "$(grep -c 'held it, locked it' verified)" -eq "$([ $name = n0 ] && echo 2 || echo 1)" ]
-    rm $file $file.agreement.json
-done
+wait $run || status=$?
+[ $status -eq 3 ]
+[ "$(value ok) $(value live) $(value agreed)" = "false 0 0" ]
 
 # A restarted node takes its model from the others. The record has it once, and takes the place of an
 # older one.
@@ -177,14 +183,32 @@ wait $run
 grep -q 'n1 goes on' err
 grep -q 'n2 is still stopped, and the others have ended: it is killed' err
 
+# Who stands still can't be stopped again, and so isn't woken by the end of that.
+end asleep
+[ "$status $(value ok) $(value live) $(value agreed)" = "0 true 2 2" ]
+grep -q "fault: pause: nothing happens, as no such node is running" out
+cd ..
+
+# Who wakes when the others have gone agrees alone: what they agreed on stays, its own model stands
+# beside it, and no record says that anybody else held that.
+end woken
+[ "$status $(value ok) $(value agreed)" = "3 false 2" ]
+grep -q "n1: 2 agreed on another model without this node: .*, and this node's is parley-model.safetensors.n1\$" out
+grep -o '"agreed".*sha256:[0-9a-f]*' json | grep -o '"n[0-9]*"\|sha256.*' | paste - - | sort -u > digests
+for name in n0 n1; do
+    file=parley-model.safetensors
+    [ $name = n0 ] || file=$file.n1
+    "$parley" model verify $file > verified
+    grep -qF "$(grep "\"$name\"" digests | cut -f 2)" verified
+    [ "$(grep -c 'held it, locked it' verified)" -eq "$([ $name = n0 ] && echo 2 || echo 1)" ]
+done
+cd ..
+
 # Where there is no agreement nothing of the training is lost: it is a model, and where all go on from.
-status=0
-wait $waits || status=$?
-[ $status -eq 3 ]
-cd unagreed
+end unagreed
+[ "$status" -eq 3 ]
 name=$(grep -o "no agreement; this node's own model is in parley-model.safetensors.n[0-2]" out | sed 's/.*\.//')
 "$parley" model verify parley-model.safetensors."$name" > /dev/null
 [ ! -e parley-model.safetensors ]
-"$parley" run "${unagreed[@]}" --resume --json ../json > out
-cd ..
+"$parley" run "${unagreed[@]}" --resume --json json > out
 [ "$(value ok) $(value agreed)" = "true 3" ]

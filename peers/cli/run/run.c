@@ -123,12 +123,14 @@ static bool is_given_up(const struct child *child)
     return (child->stopped || (outside && has_trained(child->run))) && has_ended(child->run);
 }
 
-/* True if nothing runs any more, nor will, but what is given up. */
+/* True if nothing runs any more, nor will, but what is given up. Who was asked to stop waits for
+ * nobody that a fault has yet to start again. */
 static bool is_over(const struct run *run)
 {
+    bool starts = run->asked.since_us == 0 && !has_agreed(run);
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool comes = child->again && child->resumes && !has_agreed(run);
+        bool comes = starts && child->again && child->resumes;
         if (child->running ? !is_given_up(child) : comes) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
