@@ -64,7 +64,7 @@ static int load_data(struct experiment *e)
     struct remarks remarks;
     e->set_of = calloc(e->plan.count, sizeof *e->set_of);
     e->sets = calloc(e->plan.count, sizeof *e->sets);
-    if (!e->set_of || !e->sets) return PARLEY_ENOMEM;
+    if (!e->set_of || !e->sets) return sim_blame(PARLEY_ENOMEM, "");
     for (uint32_t i = 0; i < e->plan.count; i++) {
         const struct settings *s = &e->plan.runs[i]->settings;
         uint32_t set = 0;
@@ -92,7 +92,7 @@ static int put(FILE *file, char *text)
     if (text) fputs(text, file);
     fflush(file);
     free(text);
-    return text ? 0 : PARLEY_ENOMEM;
+    return text ? 0 : sim_blame(PARLEY_ENOMEM, "");
 }
 
 /* A file that can't be written is better known before hours of runs than after. */
@@ -116,7 +116,7 @@ static int make_room(struct experiment *e)
         nodes += sim_run_nodes(&e->plan.runs[i]->settings);
     e->outcomes_bytes = e->plan.count * sizeof *e->outcomes + nodes;
     e->outcomes = processes_share(e->outcomes_bytes);
-    if (!e->outcomes) return PARLEY_ENOMEM;
+    if (!e->outcomes) return sim_blame(PARLEY_ENOMEM, "");
     uint8_t *fates = (uint8_t *)(e->outcomes + e->plan.count);
     for (uint32_t i = 0; i < e->plan.count; i++) {
         e->outcomes[i].fates = fates;
@@ -218,7 +218,7 @@ static int run_all(struct experiment *e)
     if (e->plan.count > 1)
         sim_show("%8.1f s  %" PRIu32 " runs, %" PRIu32 " at a time", sim_report_wall() - e->start_s,
                  e->plan.count, threads < e->plan.count ? threads : e->plan.count);
-    int error = processes_run(&job, e->plan.count, threads);
+    int error = sim_blame(processes_run(&job, e->plan.count, threads), "");
     return error ? error : e->error;
 }
 

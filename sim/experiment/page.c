@@ -312,7 +312,7 @@ int page_write(const char *path, const struct plan *plan, const struct sim_outco
 {
     char *page = ends_in(path, ".svg") ? svg_page(plan, outcomes, reader)
                                        : html_page(plan, outcomes, reader);
-    if (!page) return PARLEY_ENOMEM;
+    if (!page) return sim_blame(PARLEY_ENOMEM, "");
     struct piece piece = {page, strlen(page)};
     int error = sim_output_replace("report", path, &piece, 1);
     free(page);

@@ -179,7 +179,7 @@ static int prepare_starts(struct run *run)
     const struct settings *s = run->settings;
     bool floods = s->membership == MEMBERSHIP_FULL; /* a thousand that dial the seeds at once */
     run->starts = calloc(run->nodes, sizeof *run->starts);
-    if (!run->starts) return PARLEY_ENOMEM;
+    if (!run->starts) return sim_blame(PARLEY_ENOMEM, "");
     for (uint64_t i = 0; i < run->nodes; i++)
         run->starts[i] = i >= s->nodes                  ? PARLEY_SIM_NEVER
                          : floods && i > STARTS_AT_ONCE ? (i - STARTS_AT_ONCE) * START_INTERVAL_US
@@ -224,7 +224,7 @@ static int prepare_report(struct run *run)
     const struct settings *s = run->settings;
     bool looks = s->accuracy > 0 && run->task.reaches;
     if (looks) run->mean = malloc(run->task.parameters * sizeof *run->mean);
-    if (looks && !run->mean) return PARLEY_ENOMEM;
+    if (looks && !run->mean) return sim_blame(PARLEY_ENOMEM, "");
     run->report = (struct sim_report){
         .settings = s,
         .sim = run->sim,
@@ -238,8 +238,9 @@ static int prepare_report(struct run *run)
     int error = sim_report_init(&run->report);
     if (error || !run->draws_curve) return error;
     struct trainer *trainer = sim_quadratic_is(s->model) ? NULL : run->job.trainer;
-    return curve_init(&run->outcome->curve, trainer, &run->job.data, run->task.parameters,
-                      has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples);
+    double every = has_budget(s) ? 1.0 / CURVE_POINTS : s->eval_samples;
+    error = curve_init(&run->outcome->curve, trainer, &run->job.data, run->task.parameters, every);
+    return sim_blame(error, "");
 }
 
 /* ---- The run --------------------------------------------------------------------------------- */

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -236,7 +235,7 @@ void sim_report_speak(struct sim_report *report, double progress)
 int sim_report_init(struct sim_report *report)
 {
     report->rates = calloc(report->sim->nodes, sizeof *report->rates);
-    if (!report->rates) return PARLEY_ENOMEM;
+    if (!report->rates) return sim_blame(PARLEY_ENOMEM, "");
     const char *path = report->silent ? NULL : report->settings->json;
     int error = sim_output_open(&report->json, "json", path);
     if (error) return error;

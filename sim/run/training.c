@@ -298,7 +298,7 @@ void sim_training_close(struct sim_training *training)
         sampler_close(&training->own[i].sampler);
     for (uint32_t t = 0; training->misled && t < training->threads; t++)
         trainer_free(training->misled[t]);
-    if (training->mislabelled) free(training->wrong.data.train.labels);
+    free(training->wrong.data.train.labels);
     free(training->misled);
     free(training->mislabelled);
     free(training->trainers);

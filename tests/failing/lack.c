@@ -25,6 +25,7 @@ void *__wrap_realloc(void *block, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 int __wrap_posix_memalign(void **block, size_t alignment, size_t size);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t most);
 void __wrap_free(void *block);
 
 static bool fails(void)
@@ -71,9 +72,17 @@ int __wrap_posix_memalign(void **block, size_t alignment, size_t size)
 
 char *__wrap_strdup(const char *text)
 {
-    size_t size = strlen(text) + 1;
-    char *copy = __wrap_malloc(size);
-    return copy ? memcpy(copy, text, size) : NULL;
+    return __wrap_strndup(text, SIZE_MAX);
+}
+
+char *__wrap_strndup(const char *text, size_t most)
+{
+    size_t length = strnlen(text, most);
+    char *copy = __wrap_malloc(length + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    return copy;
 }
 
 void __wrap_free(void *block)

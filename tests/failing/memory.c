@@ -20,6 +20,7 @@
 #include "parley/sim.h"
 #include "report/figures.h"
 #include "saved.h"
+#include "settings/simulate.h"
 
 enum { FEW = 30 };
 
@@ -313,6 +314,44 @@ static int train_a_job(void)
     return error;
 }
 
+static int words; /* of errors */
+
+static void count_words(enum parley_log level, const char *line)
+{
+    (void)line;
+    words += level == PARLEY_LOG_ERROR;
+}
+
+/* It says what has gone wrong itself. */
+static int experiment(void)
+{
+    static char *const argv[] = {"parley",
+                                 "sim",
+                                 "--data=csv:t.csv",
+                                 "--model=softmax",
+                                 "--batch=2",
+                                 "--nodes=2",
+                                 "--threads=1",
+                                 "--epochs=20",
+                                 "--json=/dev/null",
+                                 "--csv=/dev/null",
+                                 "--curves=/dev/null"};
+    struct settings settings;
+    settings_init(&settings);
+    int error = settings_flags(&settings, 11, argv, why);
+    if (!error) error = settings_finish(&settings, why);
+    if (!error) {
+        words = 0;
+        error = sim_command(&settings, &reader, count_words);
+        if (error && words == 0) {
+            printf("an experiment ends without a word: %s\n", parley_error_name(error));
+            error = PARLEY_EINVARIANT;
+        }
+    }
+    settings_close(&settings);
+    return error;
+}
+
 /* ---- Failing --------------------------------------------------------------------------------- */
 
 static const struct {
@@ -329,6 +368,7 @@ static const struct {
     {"figures", write_figures},
     {"settings", read_settings},
     {"a job", train_a_job},
+    {"an experiment", experiment},
 };
 
 /* The n-th allocation fails; true if that went well. 0: none does. */
