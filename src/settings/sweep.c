@@ -61,7 +61,7 @@ static bool cut(const char *text, struct range *range)
     const char *last = dots + 2;
     /* Not the sign of an exponent: 1e-4..1e+2. */
     const char *how = last;
-    while (*how && *how != 'x' && (*how != '+' || how[-1] == 'e'))
+    while (*how && *how != 'x' && (*how != '+' || how[-1] == 'e' || how[-1] == 'E'))
         how++;
     snprintf(range->first, NUMBER_BYTES, "%.*s", (int)(dots - text), text);
     snprintf(range->last, NUMBER_BYTES, "%.*s", (int)(how - last), last);

@@ -52,6 +52,7 @@ Test(sweep, lists_and_ranges_stand_for_their_values_in_order)
     expect(OPTION_ID_LR, "0.1..0.5+0.1", "0.1 | 0.2 | 0.3 | 0.4 | 0.5");
     expect(OPTION_ID_LR, "1e-3..1x10", "0.001 | 0.01 | 0.1 | 1");
     expect(OPTION_ID_LR, "1e-3..1e+0x10", "0.001 | 0.01 | 0.1 | 1");
+    expect(OPTION_ID_LR, "1E-3..1E+0x10", "0.001 | 0.01 | 0.1 | 1");
     expect(OPTION_ID_TIME, "500ms..2sx2", "500ms | 1s | 2s");
     expect(OPTION_ID_TIME, "10s..30s+10s", "10s | 20s | 30s");
 }
