@@ -51,7 +51,7 @@ static int parse_format(const struct parsing *p)
         return refuse(p, "not one of digits, idx:, csv:, libsvm:, npy:, text:");
     spec->meaning = formats[spec->format].meaning;
     const char *path = p->text + strlen(formats[spec->format].prefix);
-    if (strlen(path) >= SPEC_PATH_BYTES) return refuse(p, "the path is too long");
+    if (strlen(path) + SPEC_NAME_BYTES >= SPEC_PATH_BYTES) return refuse(p, "the path is too long");
     strcpy(spec->path, path);
     return 0;
 }

@@ -11,7 +11,7 @@
 
 #include "data/source.h"
 
-enum { SPEC_PATH_BYTES = 4096 };
+enum { SPEC_PATH_BYTES = 4096, SPEC_NAME_BYTES = 32 /* of a file in a directory, at most */ };
 
 enum spec_format { DIGITS, IDX, CSV, LIBSVM, NPY, TEXT, FORMATS };
 

@@ -196,4 +196,16 @@ Test(chars, the_largest_vocabulary_fits_its_text)
     cr_expect_eq(back.count, 256);
     names_close(&vocabulary);
     names_close(&back);
+
+    /* 257 of one or two bytes would fit in there, too, and their numbers in no byte. */
+    char more[CHARS_VOCABULARY_BYTES];
+    size_t at = 0;
+    for (int i = 1; i <= 257; i++) {
+        if (i >= 128) more[at++] = (char)(0xc0 + i / 64);
+        more[at++] = (char)(i < 128 ? i : 0x80 + i % 64);
+    }
+    more[at] = 0;
+    cr_expect_eq(chars_read_vocabulary(&back, more), PARLEY_EDATA);
+    cr_expect_eq(back.count, 256);
+    names_close(&back);
 }

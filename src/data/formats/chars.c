@@ -140,7 +140,8 @@ int chars_read_vocabulary(struct names *vocabulary, const char *text)
     int error = 0;
     while (!error && r.at < r.file.size) {
         size_t n = length_at(&r);
-        error = n == 0 ? PARLEY_EDATA : names_add(vocabulary, text + r.at, n);
+        bool bad = n == 0 || vocabulary->count == CHARS_MAX;
+        error = bad ? PARLEY_EDATA : names_add(vocabulary, text + r.at, n);
         r.at += n;
     }
     return error;

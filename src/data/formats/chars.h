@@ -35,7 +35,7 @@ PARLEY_CHECK int chars_encode(const struct names *vocabulary, struct bytes text,
                               size_t *count, char *why, size_t why_size);
 
 /* A vocabulary as one text, its characters in their order, and back (into a zeroed list).
- * PARLEY_EDATA if that is not UTF-8, PARLEY_ENOMEM. */
+ * PARLEY_EDATA if that is not UTF-8 or too much, PARLEY_ENOMEM. */
 void chars_write_vocabulary(const struct names *vocabulary, char out[CHARS_VOCABULARY_BYTES]);
 PARLEY_CHECK int chars_read_vocabulary(struct names *vocabulary, const char *text);
 
