@@ -2,7 +2,6 @@
 #include "run/models.h"
 
 #include <math.h>
-#include <string.h>
 
 bool models_counts(const struct parley_sim *sim, uint32_t node)
 {

@@ -4,8 +4,8 @@
 
 #include "job/job.h"
 
-/* x: [parameters], of that digest, which `run` went into. PARLEY_ENOT_WRITTEN with a line on
- * stderr, PARLEY_ENOMEM. */
+/* x: [parameters], of that digest, which `run` went into. PARLEY_ENOT_WRITTEN with a line
+ * (talk.h), PARLEY_ENOMEM. */
 PARLEY_CHECK int sim_save(const struct job *job, const float *x, const uint8_t *digest,
                           uint64_t run, const char *path);
 

@@ -1,7 +1,6 @@
 /* life.c: what befalls a cluster, until it has ended. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "run/talk.h"
 #include "swarm/state.h"

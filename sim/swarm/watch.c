@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void sim_watch_fail(struct parley_sim *sim, uint32_t node, const char *invariant)
 {

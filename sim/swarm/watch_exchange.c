@@ -1,6 +1,5 @@
 /* watch_exchange.c: both sides of every exchange, side by side. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/strategy/rounds.h"
 #include "swarm/watch_state.h"

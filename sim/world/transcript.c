@@ -1,6 +1,5 @@
 /* transcript.c: a test says which lines it expects, one below the other. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "world/cluster.h"

@@ -34,7 +34,7 @@
 
 struct optimizer_numbers {
     double momentum;     /* beta, in [0, 1); rules without momentum don't look at it */
-    double beta2;        /* in (0, 1); 0: the rule's own, 0.99 for rmsprop, else 0.999 */
+    double beta2;        /* in (0, 1); 0: the rule's own, 0.99 for rmsprop, 0.999 for adam(w) */
     double epsilon;      /* above 0; 0: the rule's own, 1e-8 */
     double weight_decay; /* at least 0; NAN: the rule's own, 0.01 for adamw, else 0 */
     double clip_norm;    /* greatest Euclidean norm of a gradient; 0: any */

@@ -169,9 +169,9 @@ float *trainer_outputs(struct trainer *trainer, const float *x, const struct dat
                        uint32_t first, uint32_t *rows);
 
 /* Accuracy in [0, 1] and mean loss, both over all predictions, of x on `set`, which has the
- * trainer's features and no more classes. Both are 0 for an empty set; where labels are
- * numbers, the loss is the mean squared error and the accuracy NAN. Needs no share; does not
- * disturb training. */
+ * trainer's features and no more classes. Both are 0 for an empty set. Where labels are
+ * numbers the loss is the mean squared error, and the accuracy NAN in any case. Needs no share;
+ * does not disturb training. */
 void trainer_evaluate(struct trainer *trainer, const float *x, const struct dataset *set,
                       double *accuracy, double *loss);
 
