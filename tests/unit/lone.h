@@ -235,6 +235,12 @@ static inline void lone_run(struct lone *lone, uint64_t us)
     lone->now_us = end_us;
 }
 
+/* So long that what others say of a member counts again, as it has not been heard itself since. */
+static inline void lone_silence(struct lone *lone)
+{
+    lone->now_us += lone->config.probe_interval_us + 1;
+}
+
 static inline uint32_t lone_incoming(struct lone *lone, const char *address)
 {
     uint32_t conn = lone->next_incoming;

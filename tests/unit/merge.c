@@ -97,6 +97,7 @@ Test(merge, nobody_is_called_dead_by_a_number_that_it_cannot_have)
     tell(lone, liar, 101, last, PARLEY_MEMBER_DEAD);
     cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_ALIVE);
     cr_assert_eq(record_at(lone, 101)->incarnation, 3);
+    lone_silence(lone);
     tell(lone, liar, 101, 3 + 1024, PARLEY_MEMBER_DEAD); /* as late news might */
     cr_assert_eq(record_at(lone, 101)->state, PARLEY_MEMBER_DEAD);
     tell(lone, honest, 101, 3 + 1025, PARLEY_MEMBER_ALIVE);

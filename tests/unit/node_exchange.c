@@ -290,6 +290,7 @@ Test(node_exchange, what_a_replaced_node_left_undecided_is_given_up)
     to_ready(lone, a);
     *r = (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 1, .clock = 1};
     r->state = PARLEY_MEMBER_DEAD;
+    lone_silence(lone);
     lone_say(lone, c, WIRE_MEMBERS, &news);
     r->boot = 11;
     r->state = PARLEY_MEMBER_ALIVE;

@@ -52,6 +52,18 @@ Test(node_members, who_says_a_suspicion_again_confirms_it_once)
     lone_free(lone);
 }
 
+Test(node_members, who_is_heard_is_not_dead_to_a_node_whose_clock_has_just_begun)
+{
+    /* A machine's clock begins as it starts, and an interval may be long. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    lone_peer(lone, "b", 2);
+    cr_assert_lt(lone->node->now_us, lone->node->config.probe_interval_us);
+    say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
+    cr_expect(membership_is_live(lone->node, roster_find(lone->node->roster, 2)));
+    lone_free(lone);
+}
+
 /* Whether the node, told by the peer at `conn` that b is alive, tells its driver that it had been
  * suspected wrongly. */
 static bool was_wrong(struct lone *lone, uint32_t conn, uint32_t incarnation)
@@ -266,6 +278,7 @@ Test(node_members, what_others_say_of_a_far_incarnation_is_not_believed)
     const struct record *b = record_of(lone->node, roster_find(lone->node->roster, 2));
     say_of_b(lone, a, 1000000, PARLEY_MEMBER_DEAD);
     cr_assert(b->state == PARLEY_MEMBER_ALIVE && b->incarnation == 0);
+    lone_silence(lone);
     say_of_b(lone, a, 2, PARLEY_MEMBER_DEAD);
     cr_assert(b->state == PARLEY_MEMBER_DEAD && b->incarnation == 2);
     lone_free(lone);

@@ -368,6 +368,7 @@ Test(node_model, of_a_budget_of_steps_the_dead_have_no_part)
     b.version = b.samples = 100;
     say_record(lone, conn, &b);
     b.state = PARLEY_MEMBER_DEAD;
+    lone_silence(lone);
     lone_say(lone, training_peer(lone, "c", 3), WIRE_MEMBERS,
              &(struct message_members){.records = {b}, .count = 1});
     lone->version = 50;

@@ -317,7 +317,9 @@ bool membership_heard(struct parley_node *node, int member, uint64_t since_us)
 
 bool membership_hears(struct parley_node *node, int member)
 {
-    return membership_heard(node, member, node->now_us - node->config.probe_interval_us);
+    uint64_t interval_us = node->config.probe_interval_us;
+    uint64_t since_us = node->now_us > interval_us ? node->now_us - interval_us : 0;
+    return membership_heard(node, member, since_us);
 }
 
 static void suspicion_timers(struct parley_node *node)
