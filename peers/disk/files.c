@@ -400,10 +400,13 @@ static int publish(struct files *files, struct op *op)
         snprintf(op->why, sizeof op->why, "%s: %s", files->part, strerror(errno));
         code = PARLEY_ENOT_WRITTEN;
     }
-    if (!code) publish_record(files, op, part, path, same);
+    if (!code) {
+        const char *final = files->aside ? files->aside : files->out;
+        publish_record(files, op, part, path, same);
+        code = durable_rename(files->part, final, op->why, sizeof op->why);
+        if (code && !same && !access(files->part, F_OK)) unlink(path); /* it has no model */
+    }
     free(path);
-    const char *final = files->aside ? files->aside : files->out;
-    if (!code) code = durable_rename(files->part, final, op->why, sizeof op->why);
     return code;
 }
 

@@ -261,6 +261,8 @@ static bool model_is_whole(const char *path)
     return whole;
 }
 
+static bool taken; /* the model's name, by a folder, while it is written */
+
 /* Writes and publishes a model as a node does, with a record or without. True: both went well. */
 static bool write_model(const char *path, float first, bool recorded)
 {
@@ -284,6 +286,7 @@ static bool write_model(const char *path, float first, bool recorded)
     lack_start(lacks_at);
     files_write(&files, &op);
     bool written = op.done.done.ok;
+    if (taken) check(!mkdir(path, 0700), "the name is free");
     if (written) {
         memcpy(record.digest, op.digest, sizeof record.digest);
         op.record = recorded ? &record : NULL;
@@ -362,6 +365,10 @@ static void live_beside_another(void)
     check(write_model(path, 1, false) && access(record, F_OK) == 0, "the other leaves it");
     check(write_model(path, 2, false) && access(record, F_OK) != 0, "but not with another model");
     clear();
+    taken = true;
+    check(!write_model(path, 3, true) && !rmdir(path), "a folder keeps its name");
+    check(access(record, F_OK) != 0 && count(".part") == 0, "and there is no record of the model");
+    taken = false;
 }
 
 /* ---- Checkpoints ----------------------------------------------------------------------------- */
