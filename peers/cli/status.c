@@ -69,7 +69,8 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         while ((code = connect(fd, at->ai_addr, at->ai_addrlen)) != 0 && errno == EINTR)
             continue; /* it was stopped, and woken */
         if (code == 0) continue;
-        int cause = errno == EINPROGRESS ? ETIMEDOUT : errno;
+        /* The second is that of who was woken, and asked again. */
+        int cause = errno == EINPROGRESS || errno == EALREADY ? ETIMEDOUT : errno;
         cluster->silent = cause == ETIMEDOUT || cause == EHOSTUNREACH || cause == ENETUNREACH;
         snprintf(why, size, "%s: %s", text,
                  cause == EINVAL ? address_error(UV_EINVAL, at->ai_addr) : strerror(cause));

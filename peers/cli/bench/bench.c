@@ -131,13 +131,15 @@ static void become(char *const *argv, pid_t parent, const int ends[2])
 int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, const char *),
                   void *context)
 {
-    int ends[2], status = 0;
+    int ends[2] = {-1, -1}, status = 0;
     char *text = NULL;
     size_t room = 0;
     pid_t parent = getpid(), child = pipe(ends) ? -1 : fork();
     if (child == 0) become(argv, parent, ends);
     if (child < 0) {
         snprintf(bench->why, BENCH_WHY_BYTES, "parley %s: %s", argv[1], strerror(errno));
+        for (int e = 0; e < 2; e++)
+            if (ends[e] >= 0) close(ends[e]);
         return PARLEY_EFAIL;
     }
     close(ends[1]);

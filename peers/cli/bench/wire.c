@@ -218,6 +218,7 @@ static int run(struct bench *bench, const char *name, bool lane, size_t count, s
     parley_close(wire.node);
     plain_close(&wire.plain);
     if (wire.served > 0) waitpid(wire.served, NULL, 0);
+    if (error && wire.noded > 0) kill(wire.noded, SIGKILL); /* it may wait for this one for ever */
     if (wire.noded > 0) waitpid(wire.noded, NULL, 0);
     if (wire.shared != MAP_FAILED) munmap(wire.shared, sizeof *wire.shared);
     free(wire.x);
