@@ -450,7 +450,8 @@ struct parley_member {
     double mass, mass_abs;
 };
 
-uint32_t parley_node_members(const struct parley_node *node); /* how many records, self first */
+/* How many records; self first, but where config.roster is shared. */
+uint32_t parley_node_members(const struct parley_node *node);
 void parley_node_member(const struct parley_node *node, uint32_t index,
                         struct parley_member *member);
 

@@ -65,6 +65,7 @@ struct handoff {
     _Atomic bool lost; /* the loss of a step was not finite; until the loop takes it */
 };
 
+/* Vectors and answers are borrowed. 0 or PARLEY_EFAIL. */
 int handoff_init(struct handoff *handoff, struct vectors *vectors, struct mailbox *answers);
 void handoff_close(struct handoff *handoff);
 

@@ -144,7 +144,8 @@ void rounds_give(struct parley_node *node, struct message_fetch *answer);
 void rounds_adopted(struct parley_node *node, const struct message_fetch *answer);
 bool rounds_stop(struct parley_node *node);
 
-/* rounds_terms.c: the lane whose term is added to x under that number; NONE. */
+/* rounds_terms.c: the lane whose term is added to x under that number; NONE. For the simulator's
+ * checkers alone. */
 int rounds_lane_added(int number);
 
 /* rounds_terms.c: likewise */
