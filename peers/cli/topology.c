@@ -95,8 +95,7 @@ static double gossip_weight(const struct plot *plot, uint32_t a, uint32_t b)
 
 static double metropolis_weight(const struct plot *plot, uint32_t a, uint32_t b)
 {
-    uint32_t of_a = plot->degrees[a], of_b = plot->degrees[b];
-    return 1.0 / (1 + (of_a > of_b ? of_a : of_b));
+    return topology_metropolis(plot->degrees[a], plot->degrees[b]);
 }
 
 /* 1 less the largest eigenvalue but for the first; of rounds, in which all move at once, in size.

@@ -218,8 +218,7 @@ double topology_weight(const struct topology *t, uint64_t round, uint32_t a, uin
     if (t->kind == PARLEY_TOPOLOGY_BASE)
         return topology_base_weight(t->n, t->degree, (uint32_t)(round % topology_rounds(t)), a, b);
     if (!topology_linked(t, a, b)) return 0;
-    uint32_t of_a = topology_degree(t, a), of_b = topology_degree(t, b);
-    return 1.0 / (1 + (of_a > of_b ? of_a : of_b));
+    return topology_metropolis(topology_degree(t, a), topology_degree(t, b));
 }
 
 /* ---- By name --------------------------------------------------------------------------------- */

@@ -51,9 +51,16 @@ uint32_t topology_next(const struct topology *topology, uint32_t a, uint32_t fro
 /* The weights of synchronous rounds: symmetric, of sum 1 a node. They come again after so many
  * rounds: 1 but for BASE. */
 uint32_t topology_rounds(const struct topology *topology);
-/* Of b in a's average in that round, a != b; 0 if they don't meet then. Metropolis-Hastings,
- * 1 / (1 + the larger degree) (Xiao, Boyd, Lall, "A scheme for robust distributed sensor fusion
- * based on average consensus", IPSN 2005, eq. 6), but for BASE, which has its own. */
+/* Metropolis-Hastings: of two neighbours of these degrees, 1 / (1 + the larger one) (Xiao, Boyd,
+ * Lall, "A scheme for robust distributed sensor fusion based on average consensus", IPSN 2005,
+ * eq. 6). */
+static inline double topology_metropolis(uint32_t of_a, uint32_t of_b)
+{
+    return 1.0 / (1 + (of_a > of_b ? of_a : of_b));
+}
+
+/* Of b in a's average in that round, a != b; 0 if they don't meet then. Metropolis-Hastings, but
+ * for BASE, which has its own. */
 double topology_weight(const struct topology *topology, uint64_t round, uint32_t a, uint32_t b);
 
 /* Whom a place meets in a round: the places first, first + stride, ..., count of them, itself among
