@@ -94,6 +94,14 @@ int durable_rename(const char *from, const char *to, char *why, size_t size)
     return sync_directory(to, why, size);
 }
 
+int durable_replace_by(const char *part, const char *path, const struct piece *pieces, size_t count,
+                       char *why, size_t size)
+{
+    int code = durable_write(part, pieces, count, why, size);
+    if (!code && (code = durable_rename(part, path, why, size)) != 0) unlink(part);
+    return code;
+}
+
 int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
                     size_t size)
 {
@@ -103,8 +111,7 @@ int durable_replace(const char *path, const struct piece *pieces, size_t count, 
     if (!part) return complain(path, "write", why, size);
     memcpy(part, path, length);
     memcpy(part + length, end, sizeof end);
-    int code = durable_write(part, pieces, count, why, size);
-    if (!code && (code = durable_rename(part, path, why, size)) != 0) unlink(part);
+    int code = durable_replace_by(part, path, pieces, count, why, size);
     free(part);
     return code;
 }

@@ -29,6 +29,10 @@ int durable_rename(const char *from, const char *to, char *why, size_t size);
 int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
                     size_t size);
 
+/* The same by a name of the caller's choice, in the same folder. */
+int durable_replace_by(const char *part, const char *path, const struct piece *pieces, size_t count,
+                       char *why, size_t size);
+
 /* Whether the file is just these pieces. It is read from disk and not from memory, where the system
  * can, as is that below: a disk that fails is found now, and not by those who need the file. */
 int durable_compare(const char *path, const struct piece *pieces, size_t count, char *why,

@@ -316,8 +316,7 @@ static int write_record(struct files *files, struct record *record, const char *
     memcpy(record->file, files->hash, sizeof record->file);
     if (!code) code = record_encode(record, &text);
     struct piece piece = {text, text ? strlen(text) : 0};
-    if (!code) code = durable_write(part, &piece, 1, why, size);
-    if (!code && (code = durable_rename(part, path, why, size))) unlink(part);
+    if (!code) code = durable_replace_by(part, path, &piece, 1, why, size);
     free(text);
     return code;
 }

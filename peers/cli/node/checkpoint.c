@@ -190,8 +190,7 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     /* One name for all steps: what a killed process left, the next one's overwrites. */
     snprintf(part, sizeof part, "%s/%s" CHECKPOINT_SUFFIX ".part", directory(node),
              node_name(node));
-    if (!error) error = durable_write(part, pieces, 3, why, why_size);
-    if (!error && (error = durable_rename(part, path, why, why_size)) != 0) unlink(part);
+    if (!error) error = durable_replace_by(part, path, pieces, 3, why, why_size);
     free(header);
     return error;
 }
