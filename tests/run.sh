@@ -57,9 +57,7 @@ stage "address and undefined-behaviour sanitizers" build-tests "" \
     --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=address,undefined
 stage "thread sanitizer" build-tsan "--suite threads --suite checks" \
     --buildtype=debugoptimized -Dc_args=-g1 -Db_sanitize=thread
-# One more at a time than there are processors: some wait for most of their time.
-stage "release" build-release \
-    "--suite process --suite slow --suite checks --no-suite words --num-processes $(($(nproc) + 1))" \
+stage "release" build-release "--suite process --suite slow --suite checks --no-suite words" \
     --buildtype=release
 
 counted=$(python3 tests/count.py "${logs[@]}") || failed=1
