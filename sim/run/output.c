@@ -74,7 +74,7 @@ static char *partial_of(const char *path)
 int sim_output_try(const char *option, const char *path)
 {
     char *partial = partial_of(path);
-    if (!partial) return PARLEY_ENOMEM;
+    if (!partial) return sim_blame(PARLEY_ENOMEM, "");
     bool done = write_all(partial, NULL, 0);
     if (!done) sim_say(PARLEY_LOG_ERROR, "--%s: %s: %s", option, path, strerror(errno));
     unlink(partial);
@@ -86,7 +86,7 @@ int sim_output_replace(const char *option, const char *path, const struct piece 
                        size_t count)
 {
     char *partial = partial_of(path);
-    if (!partial) return PARLEY_ENOMEM;
+    if (!partial) return sim_blame(PARLEY_ENOMEM, "");
     bool done = write_all(partial, pieces, count) && rename(partial, path) == 0;
     if (!done) {
         sim_say(PARLEY_LOG_ERROR, "--%s: %s: %s", option, path, strerror(errno));

@@ -21,11 +21,11 @@ int sim_output_close(FILE *file, const char *option, const char *path);
 /* Whether one of the files is stdout: then nothing else is written to that. */
 bool sim_output_takes_stdout(const struct settings *settings);
 
-/* Whether a file could be made there; leaves none. PARLEY_EUSAGE with a line, PARLEY_ENOMEM. */
+/* Whether a file could be made there; leaves none. PARLEY_EUSAGE or PARLEY_ENOMEM, with a line. */
 int sim_output_try(const char *option, const char *path);
 
-/* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL with a line,
- * PARLEY_ENOMEM. */
+/* The file anew from its pieces, under another name until it is whole. PARLEY_EFAIL or
+ * PARLEY_ENOMEM, with a line. */
 int sim_output_replace(const char *option, const char *path, const struct piece *pieces,
                        size_t count);
 

@@ -335,14 +335,16 @@ static int experiment(void)
                                  "--epochs=20",
                                  "--json=/dev/null",
                                  "--csv=/dev/null",
-                                 "--curves=/dev/null"};
+                                 "--curves=/dev/null",
+                                 "--report=failing-memory.svg"};
     struct settings settings;
     settings_init(&settings);
-    int error = settings_flags(&settings, 11, argv, why);
+    int error = settings_flags(&settings, 12, argv, why);
     if (!error) error = settings_finish(&settings, why);
     if (!error) {
         words = 0;
         error = sim_command(&settings, &reader, count_words);
+        remove(settings.report);
         if (error && words == 0) {
             printf("an experiment ends without a word: %s\n", parley_error_name(error));
             error = PARLEY_EINVARIANT;
