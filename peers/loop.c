@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "descriptors.h"
 #include "network/address.h"
 #include "network/conn.h"
@@ -24,15 +25,10 @@ enum {
     JOIN_LOOK_MS = 10
 };
 
-uint64_t loop_now_us(void)
-{
-    return uv_hrtime() / 1000;
-}
-
 uint64_t loop_turn_us(struct loop *loop)
 {
     uint64_t idle_us = uv_metrics_idle_time(&loop->uv) / 1000 - loop->idle_us;
-    uint64_t passed_us = loop_now_us() - loop->turn_us;
+    uint64_t passed_us = clock_now_us() - loop->turn_us;
     return passed_us > idle_us ? passed_us - idle_us : 0;
 }
 
@@ -55,7 +51,7 @@ static size_t step(struct loop *loop, struct parley_event *event)
     assert(!loop->stepping);
     loop->stepping = true;
     wake_up(&loop->wake);
-    event->now_us = loop_now_us();
+    event->now_us = clock_now_us();
     parley_node_step(loop->node, event, &loop->updates);
     size_t consumed = loop->updates.consumed;
     carry_updates(loop, &loop->updates);
@@ -217,7 +213,7 @@ static void close_handles(struct loop *loop)
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct loop *loop = prepare->data;
-    uint64_t turn_us = loop_turn_us(loop), now_us = loop_now_us();
+    uint64_t turn_us = loop_turn_us(loop), now_us = clock_now_us();
     if (loop->turn_us > 0 && turn_us > atomic_load(&loop->turn_max_us))
         atomic_store(&loop->turn_max_us, turn_us);
     loop->turn_us = now_us;
@@ -226,7 +222,7 @@ static void on_prepare(uv_prepare_t *prepare)
     conn_turn(loop);
     conn_tell_sent(loop);
     look_at_news(loop);
-    now_us = loop_now_us();
+    now_us = clock_now_us();
 
     /* Here and not in a check: the last connection goes after the check phase, and nothing may come
      * to end the next wait. */
@@ -262,7 +258,7 @@ static void on_check(uv_check_t *check)
 {
     struct loop *loop = check->data;
     wake_up(&loop->wake);
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = clock_now_us();
     conn_sweep(loop, now_us);
     conn_try_others(loop, now_us);
     if (loop->finished) return;
@@ -326,7 +322,7 @@ static void close_uv(struct loop *loop)
         close_handles(loop);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    uint64_t until_us = loop_now_us() + LOOP_JOIN_US;
+    uint64_t until_us = clock_now_us() + LOOP_JOIN_US;
     lane_join_closers(&loop->door, until_us);
     conn_join_lookups(loop, until_us);
     int left = uv_loop_close(&loop->uv);
@@ -389,7 +385,7 @@ void loop_wake(struct loop *loop)
 bool loop_join(uv_thread_t thread, uint64_t until_us)
 {
     while (pthread_tryjoin_np(thread, NULL)) {
-        if (loop_now_us() >= until_us) return false;
+        if (clock_now_us() >= until_us) return false;
         poll(NULL, 0, JOIN_LOOK_MS);
     }
     return true;

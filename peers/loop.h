@@ -121,7 +121,7 @@ int loop_start(struct loop *loop, uint64_t hook_us);
 /* Any thread: after a command was set under the answers' lock, or a lookup is over. */
 void loop_wake(struct loop *loop);
 
-/* Whether a thread that nobody can end has ended by then, on the clock of loop_now_us(). */
+/* Whether a thread that nobody can end has ended by then, on the clock of clock_now_us(). */
 bool loop_join(uv_thread_t thread, uint64_t until_us);
 
 /* Ends the thread and closes everything. Nobody may put answers any more. */
@@ -136,8 +136,6 @@ void loop_tell_steps(struct loop *loop);
 
 /* For what fails while updates are carried out: told right after them. Texts must be static. */
 void loop_tell_later(struct loop *loop, const struct parley_event *event);
-
-uint64_t loop_now_us(void);
 
 /* How long this turn has lasted, waiting apart. */
 uint64_t loop_turn_us(struct loop *loop);

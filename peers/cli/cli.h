@@ -84,12 +84,6 @@ unsigned say_rows(int fd);
 /* say.c: whether colours are wanted on that file descriptor. */
 bool say_color(const struct settings *settings, int fd);
 
-/* Monotonic; the same clock in all processes of the machine. */
-static inline uint64_t cli_now_us(void)
-{
-    return uv_hrtime() / 1000;
-}
-
 /* Signals that ask for the end: a first one politely, a second one at once. */
 struct asked {
     uint64_t since_us; /* 0: nobody has asked */

@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "clock.h"
 
 enum { STILL_THE_FIRST_US = 500 * 1000 };
 
 enum asked_as asked_by(struct asked *asked, int number)
 {
-    uint64_t now_us = cli_now_us();
+    uint64_t now_us = clock_now_us();
     if (asked->since_us == 0) {
         *asked = (struct asked){.since_us = now_us, .number = number};
         return ASKED_FIRST;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "clock.h"
 #include "core/membership/roster.h"
 #include "network/address.h"
 #include "network/tls.h"
@@ -146,7 +147,7 @@ static int receive(struct cluster *cluster, uint8_t *bytes, size_t size, uint64_
                    const char *peer, char *why, size_t why_size)
 {
     for (size_t at = 0; at < size;) {
-        int flags = cli_now_us() < until_us ? 0 : MSG_DONTWAIT;
+        int flags = clock_now_us() < until_us ? 0 : MSG_DONTWAIT;
         ssize_t got = receive_some(cluster, bytes + at, size - at, flags);
         if (got < 0) return say_nothing_came(cluster, bytes, at, peer, why, why_size);
         at += (size_t)got;
@@ -162,7 +163,7 @@ static int prove(struct cluster *cluster, uint64_t until_us, const char *peer, c
     while (!tls_is_up(cluster->tls)) {
         ssize_t got = -1;
         errno = EAGAIN;
-        if (cli_now_us() < until_us) got = receive_some(cluster, &none, sizeof none, 0);
+        if (clock_now_us() < until_us) got = receive_some(cluster, &none, sizeof none, 0);
         if (got < 0) return say_nothing_came(cluster, &none, 0, peer, why, size);
     }
     return 0;
@@ -175,7 +176,7 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     static uint8_t bytes[WIRE_HEADER_BYTES + REPORT_SIZE_MAX];
     struct message_status status = {.from = cluster->count};
     struct wire_header header;
-    uint64_t until_us = cli_now_us() + TIMEOUT_S * UINT64_C(1000000);
+    uint64_t until_us = clock_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
     cluster->silent = true;
     int error = cluster->tls ? prove(cluster, until_us, peer, why, size) : 0;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "clock.h"
 #include "kernels/mix.h"
 
 #define FOR_EVER_US (UINT64_C(1) << 53) /* the clock and it, in nanoseconds, fit 64 bits */
@@ -143,7 +144,7 @@ static bool wait_for_news(struct mailbox *box, uint64_t until_us)
     int late = 0;
     uv_mutex_lock(&box->lock);
     while (!late && !atomic_load_explicit(&box->news, memory_order_relaxed)) {
-        uint64_t now_us = uv_hrtime() / 1000;
+        uint64_t now_us = clock_now_us();
         if (until_us == UINT64_MAX)
             uv_cond_wait(&box->arrived, &box->lock);
         else if (now_us < until_us)
@@ -190,7 +191,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
 
 static void note_gap(struct handoff *handoff)
 {
-    uint64_t now_us = uv_hrtime() / 1000;
+    uint64_t now_us = clock_now_us();
     uint64_t gap_us = now_us - handoff->step_end_us;
     if (!handoff->started) handoff->first_us = now_us;
     if (handoff->stepped && gap_us > atomic_load(&handoff->gap_max_us))
@@ -262,7 +263,7 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
                      struct parley_turn *turn, uint64_t timeout_us)
 {
     bool stepped = step && step->steps > 0, again = handoff->later && !stepped;
-    uint64_t now_us = uv_hrtime() / 1000;
+    uint64_t now_us = clock_now_us();
     uint64_t until_us = timeout_us < FOR_EVER_US ? now_us + timeout_us : UINT64_MAX;
     if (!again) {
         handoff->step_end_us = now_us;

@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 
+#include "clock.h"
 #include "network/conn.h"
 #include "network/streams.h"
 
@@ -38,7 +39,7 @@ static void turn_away(struct loop *loop)
 /* One line in ten seconds is enough, whoever dials. */
 static bool may_warn(struct loop *loop)
 {
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = clock_now_us();
     if (now_us - loop->accept_logged_us < 10 * 1000000) return false;
     loop->accept_logged_us = now_us;
     return true;
@@ -102,7 +103,7 @@ static void take_connection(struct loop *loop, int status)
 
 static bool may_accept(struct loop *loop)
 {
-    uint64_t now_us = loop_now_us();
+    uint64_t now_us = clock_now_us();
     if (now_us >= loop->accepts_until_us) {
         loop->accepts_until_us = now_us + LOOP_ACCEPTS_US;
         loop->accepts = 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "clock.h"
 #include "network/address.h"
 #include "network/lane.h"
 #include "network/streams.h"
@@ -156,7 +157,7 @@ static void shut(struct conn *conn)
         return;
     }
     conn->state = CONN_SHUT;
-    conn->linger_until_us = loop_now_us() + CONN_LINGER_MS * 1000;
+    conn->linger_until_us = clock_now_us() + CONN_LINGER_MS * 1000;
     conn->loop->conns_shut++;
     if (conn->waits) conn_read_on(conn); /* for the FIN; from on_read() it has not stopped yet */
 }

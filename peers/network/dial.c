@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "network/address.h"
 #include "quiet.h"
 
@@ -126,7 +127,7 @@ static void connect_to(struct conn *conn, const struct sockaddr *address)
         return;
     }
     bool last = !conn->try || next_try(conn) == conn->first;
-    conn->try_until_us = last ? UINT64_MAX : loop_now_us() + SILENT_US;
+    conn->try_until_us = last ? UINT64_MAX : clock_now_us() + SILENT_US;
     if (conn->try_until_us < conn->loop->tries_until_us)
         conn->loop->tries_until_us = conn->try_until_us;
 }

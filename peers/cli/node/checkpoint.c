@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "cli/node/checkpoint_files.h"
 #include "cli/node/node.h"
+#include "clock.h"
 #include "disk/durable.h"
 #include "disk/vote.h"
 #include "quiet.h"
@@ -136,7 +137,7 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
     uint64_t number = UINT64_MAX;
     bool damaged = false;
     if (!directory(node)) return 0;
-    node->checkpoint.taken_us = cli_now_us();
+    node->checkpoint.taken_us = clock_now_us();
     int error = open_directory(node, why, why_size);
     if (!error)
         error = checkpoint_files_lock(directory(node), node_name(node), &node->checkpoint.lock, why,
@@ -269,7 +270,7 @@ static const char no_means[] = "no memory or thread for it";
 void node_checkpoint_step(struct node *node)
 {
     struct node_checkpoint *c = &node->checkpoint;
-    uint64_t now_us = directory(node) ? cli_now_us() : 0;
+    uint64_t now_us = directory(node) ? clock_now_us() : 0;
     bool asked = atomic_load_explicit(&c->asked, memory_order_relaxed);
     if (!directory(node) || node->steps == 0 || atomic_load(&c->busy)) return;
     if (!asked && now_us < c->taken_us + node->settings->checkpoint_every_us) return;

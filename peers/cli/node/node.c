@@ -23,6 +23,7 @@
 #include "cli/control.h"
 #include "cli/read_file.h"
 #include "cli/shared_data.h"
+#include "clock.h"
 #include "core/rng.h"
 #include "core/topology/topology.h"
 #include "data/remarks.h"
@@ -347,7 +348,7 @@ static int train(struct node *node, char *why, size_t why_size)
         look_at_target(node, &looked);
         node->state_steps = turn.state_steps;
         node_checkpoint_step(node);
-        uint64_t before_us = cli_now_us();
+        uint64_t before_us = clock_now_us();
         uint32_t samples = trainer_samples(node->job.trainer);
         double loss = work(node, &turn);
         if (turn.work != PARLEY_WORK_GRADIENT) node->state_steps++;
@@ -356,7 +357,7 @@ static int train(struct node *node, char *why, size_t why_size)
         double smooth = atomic_load_explicit(&node->loss, memory_order_relaxed);
         smooth = isfinite(smooth) ? 0.95 * smooth + 0.05 * loss : loss;
         atomic_store_explicit(&node->loss, smooth, memory_order_relaxed);
-        be_slow(node, cli_now_us() - before_us);
+        be_slow(node, clock_now_us() - before_us);
         step = (struct parley_step){.steps = 1,
                                     .samples = samples,
                                     .loss = loss,

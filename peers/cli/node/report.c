@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/node/node.h"
+#include "clock.h"
 #include "core/wire/wire.h"
 #include "kernels/digest.h"
 #include "report/human.h"
@@ -21,14 +22,14 @@
 
 static double seconds(const struct node *node)
 {
-    return (double)(cli_now_us() - node->start_us) / 1e6;
+    return (double)(clock_now_us() - node->start_us) / 1e6;
 }
 
 /* Who waits for others before or after it trains does not train. */
 static double trained_s(const struct node *node)
 {
     if (!node->train_us) return 0;
-    return (double)((node->stop_us ? node->stop_us : cli_now_us()) - node->train_us) / 1e6;
+    return (double)((node->stop_us ? node->stop_us : clock_now_us()) - node->train_us) / 1e6;
 }
 
 static void tell(struct node *node, struct report_line *line)
@@ -55,7 +56,7 @@ static char *lost_line(void *context, uint64_t lines)
 int node_report_init(struct node *node)
 {
     const char *path = node->settings->json, *control = getenv(CONTROL_VARIABLE);
-    node->start_us = control ? strtoull(control, NULL, 10) : cli_now_us();
+    node->start_us = control ? strtoull(control, NULL, 10) : clock_now_us();
     node->controlled = control != NULL;
     /* A process group of its own: a terminal's Ctrl-C is for `run` only. No session of its own, as
      * Linux then gives each node a share of the processor apart, and trainers that take turns by
@@ -125,7 +126,7 @@ void node_report_takeover(struct node *node)
 static void tell_progress(struct node *node, struct parley *p, const struct parley_view *view)
 {
     struct parley_stats stats;
-    uint64_t now_us = cli_now_us();
+    uint64_t now_us = clock_now_us();
     parley_stats(p, &stats);
     node->told_us = now_us;
     node->told_progress = view->progress;
@@ -156,7 +157,7 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
 static void say_where(struct node *node, const struct parley_view *view)
 {
     bool in_place = say_in_place(node->settings);
-    uint64_t now_us = cli_now_us();
+    uint64_t now_us = clock_now_us();
     uint64_t wait_us = (uint64_t)(human_pause_s(seconds(node)) * 1e6);
     if (node->controlled || !settings_wants_progress(node->settings)) return;
     if (!in_place && now_us < node->spoken_us + wait_us) return;
@@ -201,7 +202,7 @@ static bool is_to_tell(const struct node *node, const struct parley_view *view)
     const uint64_t told_every_us = 240000;
     const double share = 0.02;
     if (node->controlled && view->progress >= node->told_progress + share) return true;
-    return cli_now_us() >= node->told_us + told_every_us;
+    return clock_now_us() >= node->told_us + told_every_us;
 }
 
 static void wait_for_start(struct node *node)
@@ -275,9 +276,9 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     parley_node_view(parley_node_of(p), &view);
     bool stops = phase == PARLEY_PHASE_STOP;
     keep_progress(node, &view);
-    if (phase == PARLEY_PHASE_TRAIN && !node->train_us) node->train_us = cli_now_us();
+    if (phase == PARLEY_PHASE_TRAIN && !node->train_us) node->train_us = clock_now_us();
     if (stops) {
-        node->stop_us = cli_now_us();
+        node->stop_us = clock_now_us();
         tell_progress(node, p, &view);
     }
     struct report_line line = {

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/run/run.h"
+#include "clock.h"
 
 enum { PIPE_BYTES = 1 << 16, ARGUMENT_BYTES = SETTINGS_VALUE_BYTES_MAX + 16 };
 
@@ -75,15 +76,15 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     struct run *run = child->run;
     copy(child->phase, sizeof child->phase, phase->phase);
     if (strcmp(child->phase, "stop") == 0) {
-        run->stop_us = cli_now_us();
+        run->stop_us = clock_now_us();
         if (child->bytes_trained == 0)
             child->bytes_trained = child->bytes_before + child->bytes_sent;
     }
     bool trains = strcmp(child->phase, "train") == 0;
     if (trains || strcmp(child->phase, "late") == 0) child->came_in = true;
-    if (trains && !run->train_us) run->train_us = cli_now_us();
+    if (trains && !run->train_us) run->train_us = clock_now_us();
     if (phase->cause && strcmp(phase->cause, "target") == 0 && !run->target_us)
-        run->target_us = cli_now_us();
+        run->target_us = clock_now_us();
     if (strcmp(child->phase, "left") == 0 && !child->agreed)
         run_say(run, "%s has left", child->name);
 }

@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/run/run.h"
+#include "clock.h"
 
 int run_faults_init(struct run *run)
 {
@@ -183,7 +184,7 @@ static bool is_due(const struct fault_moment *moment, uint64_t passed_us, double
 void run_faults_advance(struct run *run)
 {
     double progress = run_progress(run);
-    uint64_t now_us = cli_now_us();
+    uint64_t now_us = clock_now_us();
     for (size_t i = 0; i < run->settings->faults.count; i++) {
         struct plan *plan = &run->plans[i];
         if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress)) {

@@ -24,6 +24,7 @@
 #include "cli/node/checkpoint_files.h"
 #include "cli/read_file.h"
 #include "cli/shared_data.h"
+#include "clock.h"
 #include "data/remarks.h"
 #include "descriptors.h"
 #include "job/job.h"
@@ -217,8 +218,8 @@ static void look_at_start(struct run *run)
     if (!vain)
         run->vain_us = 0;
     else if (run->vain_us == 0)
-        run->vain_us = cli_now_us();
-    else if (!run->ending && cli_now_us() >= run->vain_us + START_US)
+        run->vain_us = clock_now_us();
+    else if (!run->ending && clock_now_us() >= run->vain_us + START_US)
         failed_start(lost);
 }
 
@@ -425,7 +426,7 @@ int run_command(const struct settings *settings)
     if (error) {
         say_failure(error, why);
     } else {
-        run->start_us = cli_now_us();
+        run->start_us = clock_now_us();
         error = carry_out(run);
         int closed = close_all(run);
         if (!error) error = closed;

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/run/run.h"
 #include "cli/shared_data.h"
+#include "clock.h"
 #include "report/group.h"
 #include "report/human.h"
 #include "report/mass.h"
@@ -33,7 +34,7 @@ enum {
 
 static double run_seconds(const struct run *run)
 {
-    return (double)(cli_now_us() - run->start_us) / 1e6;
+    return (double)(clock_now_us() - run->start_us) / 1e6;
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ double run_progress(const struct run *run)
     }
     if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
     if (s->time_us > 0 && run->train_us > 0)
-        progress = fmax(progress, (double)(cli_now_us() - run->train_us) / (double)s->time_us);
+        progress = fmax(progress, (double)(clock_now_us() - run->train_us) / (double)s->time_us);
     return fmin(progress, 1);
 }
 
@@ -209,7 +210,7 @@ static void draw(struct run *run, const char *table, const char *plain)
 
 void run_view_draw(struct run *run)
 {
-    uint64_t now_us = cli_now_us();
+    uint64_t now_us = clock_now_us();
     bool in_place = say_in_place(run->settings);
     double pause_s = human_pause_s((double)(now_us - run->start_us) / 1e6);
     uint64_t wait_us = in_place ? DRAW_US : (uint64_t)(pause_s * 1e6);
