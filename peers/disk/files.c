@@ -251,18 +251,6 @@ static int hash_model(const struct files *files, const void *x, uint8_t digest[P
                         digest);
 }
 
-static int hash_pieces(const struct piece pieces[MODEL_FILE_PIECES],
-                       uint8_t hash[PARLEY_DIGEST_BYTES])
-{
-    struct digest digest;
-    int code = digest_init(&digest);
-    for (int i = 0; i < MODEL_FILE_PIECES && !code; i++)
-        code = digest_add(&digest, pieces[i].bytes, pieces[i].size);
-    if (!code) code = digest_end(&digest, hash);
-    digest_close(&digest);
-    return code;
-}
-
 /* What stands on disk must be what was to be written, and that still of the digest that it states:
  * memory can go bad, too. */
 static int read_back(struct files *files, const struct piece pieces[MODEL_FILE_PIECES],
@@ -270,7 +258,7 @@ static int read_back(struct files *files, const struct piece pieces[MODEL_FILE_P
 {
     uint8_t digest[PARLEY_DIGEST_BYTES];
     int code = durable_compare(files->part, pieces, MODEL_FILE_PIECES, op->why, sizeof op->why);
-    if (!code) code = hash_pieces(pieces, files->hash);
+    if (!code) code = pieces_digest(pieces, MODEL_FILE_PIECES, files->hash);
     if (!code) code = hash_model(files, pieces[1].bytes, digest);
     if (code || memcmp(digest, op->digest, sizeof digest) == 0) return code;
     snprintf(op->why, sizeof op->why, "%.180s: the model changed in memory while it was written",

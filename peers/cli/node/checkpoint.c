@@ -177,16 +177,11 @@ static int write_file(const struct node *node, char *why, size_t why_size)
     uint8_t digest[DIGEST_BYTES];
     char path[CHECKPOINT_PATH_BYTES], part[CHECKPOINT_PATH_BYTES + 8];
     struct piece pieces[3] = {{NULL, 0}, {c->copy, bytes}, {digest, sizeof digest}};
-    struct digest hash;
     uint8_t *header = NULL;
     int error = checkpoint_header(&c->head, &header, &pieces[0].size);
     if (error) return error;
     pieces[0].bytes = header;
-    error = digest_init(&hash);
-    for (int i = 0; i < 2 && !error; i++)
-        error = digest_add(&hash, pieces[i].bytes, pieces[i].size);
-    if (!error) error = digest_end(&hash, digest);
-    digest_close(&hash);
+    error = pieces_digest(pieces, 2, digest);
     path_of(node, c->number, path);
     /* One name for all steps: what a killed process left, the next one's overwrites. */
     snprintf(part, sizeof part, "%s/%s" CHECKPOINT_SUFFIX ".part", directory(node),
