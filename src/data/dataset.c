@@ -150,19 +150,24 @@ int dataset_measure(struct dataset *set)
     return error;
 }
 
+int dataset_scale_by(struct dataset *set, const void *shift, const void *scale,
+                     const float label[2])
+{
+    size_t n = set->bytes ? 1 : set->features;
+    int error = scaling_new(set, n);
+    if (error) return error;
+    memcpy(set->label, label, sizeof set->label);
+    memcpy(set->shift, shift, n * sizeof *set->shift);
+    memcpy(set->scale, scale, n * sizeof *set->scale);
+    return 0;
+}
+
 int dataset_scale_like(struct dataset *set, const struct dataset *from)
 {
     assert(from->shift && from->scale);
-    bool images = set->bytes != NULL;
-    if (set->features != from->features || images != (from->bytes != NULL)) return PARLEY_EDATA;
+    if (set->features != from->features || !set->bytes != !from->bytes) return PARLEY_EDATA;
     if (set->channels != from->channels || set->height != from->height) return PARLEY_EDATA;
-    size_t n = images ? 1 : set->features;
-    int error = scaling_new(set, n);
-    if (error) return error;
-    memcpy(set->label, from->label, sizeof set->label);
-    memcpy(set->shift, from->shift, n * sizeof *set->shift);
-    memcpy(set->scale, from->scale, n * sizeof *set->scale);
-    return 0;
+    return dataset_scale_by(set, from->shift, from->scale, from->label);
 }
 
 /* One of each `parts` neighbours, drawn by hashing the number of their group; where the last group

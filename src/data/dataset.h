@@ -65,6 +65,11 @@ static inline void dataset_note_flat(struct dataset *set, uint32_t column)
  * the set is empty or has values that are not finite, PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_measure(struct dataset *set);
 
+/* Uses that scaling: a float each for images, [features] each for tables, which need not be
+ * aligned. PARLEY_ENOMEM. */
+PARLEY_CHECK int dataset_scale_by(struct dataset *set, const void *shift, const void *scale,
+                                  const float label[2]);
+
 /* Uses the scaling of `from` (the training set, measured) for `set` (its test set).
  * PARLEY_EDATA if their shapes differ, PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_scale_like(struct dataset *set, const struct dataset *from);

@@ -25,8 +25,8 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
     remarks->count = 0;
     if (test->unseen > 0)
         add(remarks,
-            "%" PRIu64 " of the test data's values are left out: their indices, the largest "
-            "%" PRIu32 ", are beyond the %" PRIu32 " values of a training sample",
+            "%" PRIu64 " of the values read are left out: their indices, the largest %" PRIu32
+            ", are beyond the %" PRIu32 " values of a training sample",
             test->unseen, test->unseen_index, test->features);
 }
 

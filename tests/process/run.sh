@@ -214,7 +214,7 @@ done
 # Values that no weight was trained for are left out, and that is said, once, by whoever tries them.
 awk -F, '{ print NR % 3, "1:" $1, "2:" $2 }' kinds.csv > sparse.svm
 awk '{ print $0, "4:1" } END { print "1 9:1" }' sparse.svm > wider.svm
-left='301 of the test data.s values are left out: their indices, the largest 9, are beyond the 2 values of a training sample'
+left='301 of the values read are left out: their indices, the largest 9, are beyond the 2 values of a training sample'
 for how in 'run -n 2' node 'sim -n 2'; do
     # shellcheck disable=SC2086
     "$parley" $how --data libsvm:sparse.svm --test libsvm:wider.svm --model softmax --steps 2 --out sparse 2> err > /dev/null

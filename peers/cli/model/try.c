@@ -89,16 +89,8 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
                  file->meta.channels);
         return PARLEY_EDATA;
     }
-    free(set->shift);
-    free(set->scale);
-    set->shift = malloc(n * sizeof *set->shift);
-    set->scale = malloc(n * sizeof *set->scale);
-    if (!set->shift || !set->scale) return PARLEY_ENOMEM;
-    memcpy(set->shift, file->meta.shift, n * sizeof *set->shift);
-    memcpy(set->scale, file->meta.scale, n * sizeof *set->scale);
-    memcpy(set->label, file->meta.label, sizeof set->label);
     set->classes = file->meta.classes;
-    return 0;
+    return dataset_scale_by(set, file->meta.shift, file->meta.scale, file->meta.label);
 }
 
 /* Aligned, as the file's floats need not be. */
