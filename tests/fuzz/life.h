@@ -84,6 +84,7 @@ static void any_record(struct record *r)
     r->distance_sq = any_double();
     r->mean_sq = any_double();
     r->near = one_in(2);
+    r->aside = one_in(8);
     r->generation = any_number();
     r->score = any_double();
     any_digest(r->digest);

@@ -806,37 +806,148 @@ Test(allreduce, who_slept_as_its_steps_were_made_is_not_waited_for_without_end)
     end(sim, &scene);
 }
 
-/* Which of four nodes have told people that a round does not go on. */
-static void watch_complaints(const char *line, void *told)
+static void part(struct parley_sim *sim, uint32_t a, uint32_t b)
 {
-    const char *text = strstr(line, " log round ");
-    if (text && (strstr(text, "stands still") || strstr(text, "waits for")))
-        ((bool *)told)[text[-1] - '0'] = true;
+    parley_sim_block(sim, a, b);
+    parley_sim_block(sim, b, a);
 }
 
-Test(allreduce, where_two_cannot_reach_each_other_all_say_that_they_stand_still)
+/* Its model changes, by its own steps or those of others. */
+static void expect_moves(struct parley_sim *sim, uint32_t node)
 {
-    /* Two that live, as behind two NATs: the others wait for who waits. */
-    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD,
+    float before = parley_sim_vector(sim, node)[0];
+    scene_run(sim, 3 * SECOND);
+    cr_expect_neq(parley_sim_vector(sim, node)[0], before, "n%u", node);
+}
+
+struct standing {
+    bool told[5];          /* which of them have told people that a round does not go on */
+    uint32_t aside, again; /* how often somebody has stood aside, and came back */
+    int last, leader;      /* of who stood aside last */
+};
+
+static void watch_standing(const char *line, void *watched)
+{
+    struct standing *s = watched;
+    const char *round = strstr(line, " log round "), *aside = strstr(line, " log stands aside");
+    if (round && (strstr(line, "stands still") || strstr(line, "waits for")))
+        s->told[round[-1] - '0'] = true;
+    s->again += strstr(line, " log takes part in the rounds again") != NULL;
+    if (!aside) return;
+    s->aside++;
+    s->last = aside[-1] - '0';
+    s->leader = strstr(line, " from n")[7] - '0';
+}
+
+static const enum parley_strategy on_ring[] = {PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD,
                                                PARLEY_STRATEGY_DILOCO};
-    for (size_t k = 0; k < sizeof strategies / sizeof *strategies; k++) {
-        bool told[4] = {false};
-        struct ring_scene scene = {.strategy = strategies[k],
+
+/* Who wait for each other say so before one of them gives up. */
+static struct parley_sim *begin_parted(struct ring_scene *scene, struct standing *standing,
+                                       const uint32_t *pairs, uint32_t count)
+{
+    struct parley_sim *sim = begin(scene);
+    scene_train(sim, scene->nodes);
+    scene_run(sim, SECOND);
+    for (uint32_t i = 0; i < count; i++)
+        part(sim, pairs[2 * i], pairs[2 * i + 1]);
+    parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_standing, standing);
+    scene_run(sim, 20 * SECOND);
+    for (uint32_t i = 0; i < scene->nodes; i++)
+        cr_expect(standing->told[i], "n%u", i);
+    scene_run(sim, 25 * SECOND);
+    return sim;
+}
+
+Test(allreduce, of_two_that_cannot_reach_each_other_one_stands_aside_until_they_do)
+{
+    /* As behind two NATs: a round of both would wait for ever, and all with it. */
+    for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
+        struct standing standing = {0};
+        struct ring_scene scene = {.strategy = on_ring[k],
                                    .nodes = 4,
                                    .seed = 5,
                                    .latency_us = 200,
                                    .vectors = {.parameters = 64}};
-        struct parley_sim *sim = begin(&scene);
-        scene_train(sim, 4);
-        scene_run(sim, SECOND);
-        parley_sim_block(sim, 0, 2);
-        parley_sim_block(sim, 2, 0);
-        parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_complaints, told);
-        scene_run(sim, 60 * SECOND);
+        struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 2}, 1);
+        cr_expect(standing.aside == 1 && standing.last == 2, "%d: %u, n%d", (int)k, standing.aside,
+                  standing.last);
         for (uint32_t i = 0; i < 4; i++)
-            cr_expect(told[i], "%d: n%u", (int)k, i);
+            expect_moves(sim, i);
+        cr_expect_eq(standing.again, 0);
         parley_sim_heal(sim);
         scene_run(sim, 10 * SECOND);
+        cr_expect(standing.aside == 1 && standing.again == 1, "%u, %u", standing.aside,
+                  standing.again);
+        expect_moves(sim, 2);
         end(sim, &scene);
     }
+}
+
+Test(allreduce, who_stands_aside_takes_the_sums_from_another_if_the_first_dies)
+{
+    for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
+        struct standing standing = {0};
+        struct ring_scene scene = {.strategy = on_ring[k],
+                                   .nodes = 5,
+                                   .seed = 6,
+                                   .latency_us = 200,
+                                   .vectors = {.parameters = 64}};
+        struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 4}, 1);
+        cr_assert(standing.aside == 1 && standing.last == 4, "%d: %u", (int)k, standing.aside);
+        parley_sim_kill(sim, (uint32_t)standing.leader, false);
+        scene_run(sim, 10 * SECOND);
+        expect_moves(sim, 4);
+        end(sim, &scene);
+    }
+}
+
+Test(allreduce, who_stands_aside_is_not_waited_for_to_make_its_steps)
+{
+    struct standing standing = {0};
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_LOCAL_SGD,
+                               .nodes = 3,
+                               .seed = 9,
+                               .latency_us = 200,
+                               .steps = 3000,
+                               .vectors = {.parameters = 64}};
+    struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1}, 1);
+    cr_expect(standing.aside == 1 && standing.last == 1);
+    end(sim, &scene);
+}
+
+Test(allreduce, who_stands_aside_has_the_last_round_too)
+{
+    /* Proves that it does not end with what it has when it hears of the end before it hears of the
+     * round that the others have completed since; and that a sum that takes a second to be asked
+     * for comes. */
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct standing standing = {0};
+        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                                   .nodes = 4,
+                                   .seed = seed,
+                                   .latency_us = 200,
+                                   .vectors = {.parameters = 64}};
+        struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1}, 1);
+        cr_assert(standing.aside == 1 && standing.last == 1);
+        parley_sim_latency(sim, (uint32_t)standing.leader, SECOND / 2);
+        scene_run(sim, 20 * SECOND + seed * 77777);
+        end(sim, &scene);
+    }
+}
+
+Test(allreduce, who_stands_aside_is_in_nobodys_way)
+{
+    /* n2 can't reach n1, which can't reach n0: one of the two aside is enough. */
+    struct standing standing = {0};
+    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
+                               .nodes = 5,
+                               .seed = 7,
+                               .latency_us = 200,
+                               .vectors = {.parameters = 64}};
+    struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1, 1, 2, 3, 4}, 3);
+    cr_expect_eq(standing.aside - standing.again, 2, "%u, %u", standing.aside, standing.again);
+    for (uint32_t i = 0; i < 5; i++)
+        expect_moves(sim, i);
+    end(sim, &scene);
 }

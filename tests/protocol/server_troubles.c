@@ -92,6 +92,21 @@ Test(server_troubles, who_never_reached_the_server_does_not_end_with_an_untraine
     }
 }
 
+Test(server_troubles, who_never_reaches_the_server_is_not_waited_for_to_make_its_steps)
+{
+    for (int c = 0; c < CASTS; c++) {
+        struct cast cast = casts[c];
+        cast.steps = 500;
+        struct parley_sim *sim = play(&cast, 4);
+        parley_sim_block(sim, 0, 3);
+        parley_sim_block(sim, 3, 0);
+        scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
+        scene_same(sim, NODES);
+        cr_expect_lt(version_of(sim, 3), cast.steps);
+        parley_sim_free(sim);
+    }
+}
+
 /* Three ways of not being heard for a minute: n3 sleeps; all but n0 do; two are cut off, and make
  * more steps each than the others, though fewer in all. */
 static void part(struct parley_sim *sim, uint32_t nodes, int way)

@@ -58,7 +58,7 @@ static bool is_in(const struct record *r, enum roster_class class, uint32_t newe
     case ROSTER_SERVES:
         return live && r->phase == PARLEY_PHASE_DONE;
     case ROSTER_UNMADE:
-        return live && r->phase <= PARLEY_PHASE_TRAIN && r->version < BUDGET;
+        return live && r->phase <= PARLEY_PHASE_TRAIN && !r->aside && r->version < BUDGET;
     case ROSTER_SETTLES:
         return waited && r->phase >= PARLEY_PHASE_SETTLE;
     case ROSTER_FAR:
@@ -141,6 +141,7 @@ static void change_at_random(struct record *r, struct rng *rng)
     r->samples = rng_below(rng, 1000);
     r->measured = rng_below(rng, 2);
     r->near = rng_below(rng, 2);
+    r->aside = rng_below(rng, 2);
     r->distrusts[MESSAGE_DISTRUSTS_MAX - 1] = rng_below(rng, 2);
     r->generation = rng_below(rng, 20) == 0 ? rng_below(rng, 9) : rng_below(rng, 3);
     r->lock_generation = rng_below(rng, 2);

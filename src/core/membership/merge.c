@@ -94,9 +94,10 @@ static bool is_news(const struct parley_node *node, const struct record *old,
     uint64_t budget = node->config.steps_budget; /* all wait for the last to make it */
     bool made = old->version < budget && new->version >= budget;
     return made || old->phase != new->phase || old->stop != new->stop ||
-           old->follows != new->follows || old->generation != new->generation ||
-           old->fetched != new->fetched || old->measured != new->measured ||
-           old->near != new->near || memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
+           old->follows != new->follows || old->aside != new->aside ||
+           old->generation != new->generation || old->fetched != new->fetched ||
+           old->measured != new->measured || old->near != new->near ||
+           memcmp(old->digest, new->digest, sizeof old->digest) != 0 ||
            memcmp(old->distrusts, new->distrusts, sizeof old->distrusts) != 0 ||
            old->lock_generation != new->lock_generation;
 }
@@ -105,10 +106,10 @@ static bool is_sane(const struct record *r)
 {
     return r->boot != 0 && *r->name && *r->address && r->state <= PARLEY_MEMBER_LEFT &&
            r->phase <= PARLEY_PHASE_LEFT && r->stop <= PARLEY_STOP_OPERATOR &&
-           r->earlier <= PARLEY_EARLIER_HELD && r->distance_sq >= 0 && r->mean_sq >= 0 &&
-           isfinite(r->distance_sq) && isfinite(r->mean_sq) && isfinite(r->score) &&
-           r->incarnation < UINT32_MAX / 2 && r->generation < UINT32_MAX / 2 &&
-           r->lock_generation < UINT32_MAX / 2;
+           r->earlier <= PARLEY_EARLIER_HELD && r->aside <= 1 && r->distance_sq >= 0 &&
+           r->mean_sq >= 0 && isfinite(r->distance_sq) && isfinite(r->mean_sq) &&
+           isfinite(r->score) && r->incarnation < UINT32_MAX / 2 &&
+           r->generation < UINT32_MAX / 2 && r->lock_generation < UINT32_MAX / 2;
 }
 
 static void merge_own_words(struct parley_node *node, int member, const struct record *record)

@@ -268,7 +268,7 @@ static uint32_t classes_of(const struct parley_roster *roster, const struct reco
         [ROSTER_STOPPED] = !dead && r->stop != PARLEY_STOP_NONE,
         [ROSTER_DONE] = !dead && r->phase == PARLEY_PHASE_DONE,
         [ROSTER_SERVES] = live && r->phase == PARLEY_PHASE_DONE,
-        [ROSTER_UNMADE] = (trains || joining) && r->version < roster->steps_budget,
+        [ROSTER_UNMADE] = (trains || joining) && !r->aside && r->version < roster->steps_budget,
         [ROSTER_SETTLES] = waited && r->phase >= PARLEY_PHASE_SETTLE,
         [ROSTER_FAR] = waited && r->phase == PARLEY_PHASE_SETTLE && !r->near,
         [ROSTER_UNMEASURED] = waited && r->phase >= PARLEY_PHASE_PROPOSED && !r->measured,

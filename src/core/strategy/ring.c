@@ -4,21 +4,30 @@
  *   USING     the sum is here, and is put to use; then the next round
  *   PULLING, FOLLOWING   where the left is ahead
  */
+#include "core/link/redial.h"
 #include "core/strategy/ring_state.h"
 #include "core/training/joining.h"
 
 enum {
     LOOK_US = 100000,      /* while something is waited for */
     AGAIN_US = 1000000,    /* what was said is said again, if nothing moves */
+    PULL_US = 5000000,     /* then a sum is asked for again that has not begun to come */
     COMPLAIN_US = 2000000, /* then people are told who keeps all waiting, ... */
     STANDS_US = 10000000,  /* ... and then that somebody does */
 };
 
 /* ---- The members of a round ------------------------------------------------------------------ */
 
+/* See stand_aside(). */
+static bool is_aside(const struct parley_node *node)
+{
+    return self_of(node)->aside;
+}
+
 static bool is_member(const struct parley_node *node, uint32_t member)
 {
     const struct record *r = record_of(node, member);
+    if (r->aside) return false;
     if ((int)member == node->self) return true;
     if (!record_is_live(r)) return false;
     if (r->phase == PARLEY_PHASE_JOINING) return member < ring_of(node)->early;
@@ -30,7 +39,8 @@ static void find_peers(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t n = ring->members, right = n - ring->at;
-    ring->stages = ring_stages(n);
+    ring->stages = is_aside(node) ? 0 : ring_stages(n);
+    if (is_aside(node)) return;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         uint32_t member = node->roster->line[i], skip = ring_skip(n);
         if (!is_member(node, member)) continue;
@@ -141,6 +151,16 @@ static void tell(struct parley_node *node, const struct message_strategy *place,
     }
 }
 
+/* To some it is what they have on their left. */
+static void tell_who_stand_aside(struct parley_node *node, const struct message_strategy *place)
+{
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        int member = node->open[i].member;
+        if (member != NONE && record_of(node, (uint32_t)member)->aside)
+            connection_send(node, connection_at(node, i), WIRE_STRATEGY, place);
+    }
+}
+
 static void say(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
@@ -148,12 +168,13 @@ static void say(struct parley_node *node)
     struct message_strategy place = own_place(node);
     uint64_t said = rng_mix(place.stamp ^ place.key) ^ place.tag << 8 ^ place.what;
     if (said == ring->said && node->now_us < ring->said_us + AGAIN_US) return;
-    if (ring->left == NONE || ring_owes(node)) return;
+    if (ring_owes(node)) return;
     ring->said = said;
     ring->said_us = node->now_us;
     tell(node, &place, ring->peers, ring->stages, NULL, 0);
     /* Also to those of a try that the members have changed since: they may wait for this node. */
     if (now->active) tell(node, &place, now->peers, now->stages, ring->peers, ring->stages);
+    tell_who_stand_aside(node, &place);
 }
 
 /* ---- Where the left is ahead ----------------------------------------------------------------- */
@@ -188,6 +209,16 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
         &(struct strategy_part){
             .tag = ask.tag, .part = RING_WHOLE_PART, .buffer = buffer, .size = vector_bytes(node)});
     connection_send(node, conn, WIRE_STRATEGY, &ask);
+}
+
+/* Who has gone on gives another sum; over long lines this one may be on its way all the same. */
+static bool pulls_in_vain(struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    const struct message_strategy *place = place_of(node, ring->left);
+    bool gives = place && place->stamp == ring->pull.stamp;
+    return !connection_find(node, ring->pull_conn) ||
+           node->now_us >= ring->progress_us + (gives ? PULL_US : AGAIN_US);
 }
 
 /* The left has completed the try that is under way here: what lacks is on its way from others. */
@@ -325,10 +356,11 @@ static void rest(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
-    if (phase_of(node) != PARLEY_PHASE_TRAIN || catches_up(node)) return;
+    bool soon = is_aside(node) && !ring->ending && node->now_us < ring->progress_us + AGAIN_US;
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || soon || catches_up(node)) return;
     bool met = ring->left == NONE || place_of(node, ring->left);
     bool wanted = training_wants(node) || (ring->use->goes_on && ring_is_awaited(node));
-    if (!ring->made && met && !ring->ending && !node->leaving && wanted &&
+    if (!ring->made && met && !is_aside(node) && !ring->ending && !node->leaving && wanted &&
         !strategy_is_sent(node, own)) {
         ring->stage = RING_MAKING;
         ring->use->make(node, own);
@@ -380,15 +412,77 @@ static void dial_peers(struct parley_node *node)
         if (!connection_want(node, ring->peers[k])) ring->unlinked = true;
 }
 
+/* ---- Two that don't reach each other --------------------------------------------------------- */
+
+/* Of the members before this one in the line. Who stands aside would need any of them. */
+static int out_of_reach(struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    const uint32_t *line = node->roster->line;
+    for (uint32_t i = 0; (int)line[i] != node->self; i++) {
+        bool needed = is_aside(node) || is_among(ring->peers, ring->stages, (int)line[i]);
+        if (needed && is_member(node, line[i]) && membership_is_unreached(node, (int)line[i]))
+            return (int)line[i];
+    }
+    return NONE;
+}
+
+/* The left one, as long as that is one. */
+static int member_in_reach(struct parley_node *node)
+{
+    int left = ring_of(node)->left;
+    if (left != NONE && is_member(node, (uint32_t)left) && connection_of(node, left)) return left;
+    for (uint32_t i = 0; i < node->open_count; i++) {
+        int member = node->open[i].member;
+        if (member != NONE && is_member(node, (uint32_t)member)) return member;
+    }
+    return NONE;
+}
+
+/* What it has in hand goes into no sum. */
+static void stand_aside(struct parley_node *node, int lost)
+{
+    struct ring *ring = ring_of(node);
+    int left = member_in_reach(node);
+    if (left == NONE) return;
+    if (!is_aside(node)) {
+        out_log(node, PARLEY_LOG_WARN,
+                "stands aside until it reaches %s: takes the sums of the others' rounds from %s, "
+                "and adds nothing to them",
+                record_of(node, (uint32_t)lost)->name, record_of(node, (uint32_t)left)->name);
+        ring->made = false;
+        abandon(node);
+        strategy_stand_aside(node, true);
+    }
+    ring->left = left;
+}
+
+/* A round of two that don't reach each other would wait for their link for ever. */
+static void mind_reach(struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    bool waits = ring->made && ring->stage == RING_RESTING;
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || !(waits || is_aside(node))) return;
+    int lost = out_of_reach(node);
+    if (lost != NONE) {
+        redial_unreached(node, lost);
+        stand_aside(node, lost);
+    } else if (is_aside(node)) {
+        out_log(node, PARLEY_LOG_INFO, "takes part in the rounds again");
+        strategy_stand_aside(node, false);
+    }
+}
+
 void ring_advance(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint64_t news = ring->news;
+    bool late = node->now_us >= ring->progress_us + AGAIN_US;
+    if (late || is_aside(node)) mind_reach(node);
     look(node);
     if (news != ring->news) drop_dead_links(node);
     if (ring->unlinked) dial_peers(node);
-    bool late = node->now_us >= ring->progress_us + AGAIN_US;
-    if (ring->stage == RING_PULLING && (late || !connection_find(node, ring->pull_conn))) {
+    if (ring->stage == RING_PULLING && pulls_in_vain(node)) {
         strategy_forget(node, RING_WHOLE);
         ring->stage = RING_RESTING;
     }
@@ -449,7 +543,8 @@ bool ring_stop(struct parley_node *node)
         abandon(node);
     }
     if (ring->made) return false;
-    return ring->left == NONE || late || (place && !is_ahead(ring, place));
+    bool ended = !is_aside(node) || (place && place->what == RING_STOPPED);
+    return ring->left == NONE || late || (ended && place && !is_ahead(ring, place));
 }
 
 /* ---- What is heard --------------------------------------------------------------------------- */

@@ -20,6 +20,10 @@
  * cut, takes its state. So whoever is furthest is followed by all, one after the other around the
  * ring.
  *
+ * Two that live and don't reach each other would keep all waiting. The one with the later name
+ * stands aside once it has found so: it is no member any more, whoever it has a link with is on its
+ * left, and it takes the sums from there. It is back as soon as it reaches all members before it.
+ *
  * A strategy on the ring has a struct ring as the first member of its state, and RING_BUFFERS of
  * its buffers from struct ring_use's `first` on.
  * Thread rule: as the node's.

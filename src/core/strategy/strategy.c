@@ -133,6 +133,13 @@ uint32_t strategy_lane_buffer(const struct parley_node *node, int lane)
     return exchange_buffers(&node->config) + node->strategy->buffers + (uint32_t)lane;
 }
 
+void strategy_stand_aside(struct parley_node *node, bool aside)
+{
+    if (self_of(node)->aside == aside) return;
+    self_of(node)->aside = aside;
+    membership_changed(node, true);
+}
+
 struct parley_update *strategy_op(struct parley_node *node, enum parley_update_type type,
                                   uint32_t buffer, int number)
 {

@@ -120,6 +120,10 @@ uint32_t strategy_nodes(const struct parley_config *config);
 /* Where there are nodes_max: what the next one is told. */
 void strategy_say_full(const struct parley_node *node, char text[MESSAGE_TEXT_SIZE]);
 
+/* This node makes no steps for now, as it can't reach whom it needs for them; or does again: nobody
+ * waits for it to make its budget of steps. */
+void strategy_stand_aside(struct parley_node *node, bool aside);
+
 /* The fewest that connections_max may be: half of the pool are relays. */
 uint32_t strategy_connections(const struct parley_config *config);
 

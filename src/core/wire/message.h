@@ -83,6 +83,7 @@ struct record {
     uint64_t kept;     /* of those samples, the ones that its file told it of, ... */
     uint64_t kept_all; /* ... and what all had used by that; 0: it began without a file */
     uint64_t place;    /* how far it has come with its share of the data; 0: not said */
+    uint32_t aside;    /* 1: it makes no steps for now, as it can't reach whom it needs for them */
     /* drift.c */
     uint32_t sketch;    /* version of its newest sketch in SETTLE */
     uint32_t measured;  /* version of the sketch its distance was measured with; 0: none */

@@ -222,11 +222,13 @@ void worker_advance(struct parley_node *node)
     if (phase_of(node) != PARLEY_PHASE_TRAIN || s->takes || s->state == WORKER_COMPUTING ||
         s->state == WORKER_SETTING)
         return;
-    if (server_serves(node)) {
+    bool serves = server_serves(node), follows = !serves && s->leader != NONE;
+    strategy_stand_aside(node, follows && membership_is_unreached(node, s->leader));
+    if (serves) {
         if (s->state == WORKER_READY && worker_may_compute(node)) compute(node);
         return;
     }
-    struct conn *conn = s->leader == NONE ? NULL : connection_want(node, s->leader);
+    struct conn *conn = follows ? connection_want(node, s->leader) : NULL;
     if (conn)
         work_for(node, conn);
     else if (s->state != WORKER_READY)
