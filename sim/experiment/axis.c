@@ -8,7 +8,7 @@
 
 #include "report/human.h"
 
-/* So close to 1 the scale of accuracies ends. */
+/* 1 itself stands where an accuracy with this error would: a decade above 0.9999. */
 #define ERROR_MIN 1e-5
 
 /* Of a logarithmic axis the high end is at least so many times the low one. */
@@ -93,8 +93,8 @@ static void fit_log(struct axis *axis)
 
 static void fit_accuracy(struct axis *axis)
 {
-    static const double marks[] = {0,    0.2,  0.4,   0.6,   0.8,   0.9,   0.95,
-                                   0.98, 0.99, 0.995, 0.998, 0.999, 0.9999};
+    static const double marks[] = {0,    0.2,  0.4,   0.6,   0.8,   0.9,    0.95,
+                                   0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 1};
     enum { MARKS = sizeof marks / sizeof *marks };
     int first = MARKS - 1, last = 0;
     while (first > 0 && marks[first] > axis->low + 1e-12)
@@ -134,6 +134,7 @@ struct axis axis_fit(enum axis_scale scale, enum axis_unit unit, double low, dou
         axis.low = scale == AXIS_LOG ? 0.1 : 0;
         axis.high = 1;
     }
+    if (scale == AXIS_LINEAR && low == 0 && high == 0) axis.high = 1; /* nothing is less than 0 */
     if (scale == AXIS_LOG && axis.low <= 0) axis.low = axis.high * 1e-9;
     choose_unit(&axis);
     if (scale == AXIS_LOG)

@@ -12,7 +12,7 @@ enum axis_scale {
 
 enum axis_unit { AXIS_PLAIN, AXIS_SECONDS, AXIS_BYTES };
 
-enum { AXIS_TICKS_MAX = 12, AXIS_LABEL_BYTES = 32 };
+enum { AXIS_TICKS_MAX = 14, AXIS_LABEL_BYTES = 32 };
 
 /* Values further apart than this are drawn on a logarithmic axis: a linear one would show the
  * greatest alone. */

@@ -36,6 +36,8 @@ Test(chart, a_linear_axis_begins_and_ends_at_round_ticks)
     cr_assert(axis.low < 3 && axis.high > 3, "one value gets room around it");
     axis = axis_fit(AXIS_LINEAR, AXIS_PLAIN, INFINITY, -INFINITY);
     cr_assert(axis.low < axis.high, "no value at all is an axis still");
+    axis = axis_fit(AXIS_LINEAR, AXIS_BYTES, 0, 0);
+    cr_assert(NEAR(axis.low, 0) && NEAR(axis.high, 1), "nothing is less than none");
     srand(1);
     for (int i = 0; i < 1000; i++) {
         double scale = pow(10, rand() % 13 - 6), a = scale * rand() / RAND_MAX;
@@ -169,6 +171,27 @@ Test(chart, what_lies_past_the_ends_of_an_axis_is_cut_off)
     bytes = drawn(&chart);
     expect_part(bytes, ">10</text>");
     free(bytes);
+}
+
+Test(chart, an_accuracy_of_one_is_drawn)
+{
+    /* At the top of the frame, beside its own label; and where all are 1, too. */
+    const double x[] = {0, 1, 2}, y[] = {0.9, 1, 1}, best[] = {1, 1, 1};
+    struct chart_line line = {.x = x, .y = y, .count = 3};
+    struct chart chart = {
+        .title = "t", .x_title = "x", .y_scale = AXIS_ACCURACY, .lines = &line, .count = 1};
+    char *bytes = drawn(&chart);
+    expect_part(bytes, "x=\"46.0\" y=\"30.0\">1</text>");
+    expect_part(bytes, "d=\"M52.0 260.0L219.0 26.0L386.0 26.0\"");
+    expect_part(bytes, "<circle class=\"f0\" cx=\"386.0\" cy=\"26.0\"");
+    free(bytes);
+    line.y = best;
+    bytes = drawn(&chart);
+    expect_part(bytes, "d=\"M52.0 26.0L219.0 26.0L386.0 26.0\"");
+    expect_part(bytes, "<circle class=\"f0\" cx=\"386.0\" cy=\"26.0\"");
+    free(bytes);
+    struct axis whole = axis_fit(AXIS_ACCURACY, AXIS_PLAIN, 0, 1);
+    cr_expect(NEAR(whole.ticks[whole.count - 1], 1));
 }
 
 Test(chart, a_band_has_its_line_s_colour_and_its_points_may_have_their_own)
