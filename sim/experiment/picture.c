@@ -65,19 +65,26 @@ struct curves {
     struct chart_line *lines;
 };
 
-/* Time of training, or bytes to the end. */
-static double last_of(const struct sim_outcome *outcome, enum series series)
+/* Points of a run; 0 of one that is not drawn: no axis is to reach for it. */
+static uint32_t points_of(const struct curves *c, uint32_t run)
 {
-    const struct curve *curve = &outcome->curve;
-    if (curve->count == 0) return 0;
-    return series == TIME ? outcome->summary.trained_s : curve->points[curve->count - 1].bytes;
+    return tally_counts(c->plan, c->outcomes, run) ? c->outcomes[run].curve.count : 0;
+}
+
+/* Time of training, or bytes to the end; 0 without points. */
+static double last_of(const struct curves *c, uint32_t run, enum series series)
+{
+    uint32_t count = points_of(c, run);
+    if (count == 0) return 0;
+    return series == TIME ? c->outcomes[run].summary.trained_s
+                          : c->columns[run].values[BYTES][count - 1];
 }
 
 static bool sends_nothing(const struct curves *c, uint32_t group)
 {
     double most = 0, own = 0;
     for (uint32_t i = 0; i < c->plan->count; i++) {
-        double bytes = last_of(&c->outcomes[i], BYTES);
+        double bytes = last_of(c, i, BYTES);
         most = fmax(most, bytes);
         if (c->plan->runs[i]->group == group) own = fmax(own, bytes);
     }
@@ -91,15 +98,19 @@ static bool is_apart(const struct curves *c, uint32_t run, enum series x)
     return x == TIME ? plan_is_single(of) : sends_nothing(c, of->group);
 }
 
-/* Where the axis of all charts begins and ends: with the runs that are not apart. */
+/* Where the axis of all charts begins and ends: with the runs that are not apart. Who has sent
+ * nothing yet has no place on a logarithmic one. */
 static void find_range(const struct curves *c, struct chart *chart, enum series x)
 {
     double least = INFINITY, most = 0;
     for (uint32_t i = 0; i < c->plan->count; i++) {
-        uint32_t count = c->outcomes[i].curve.count;
-        if (count == 0 || is_apart(c, i, x)) continue;
-        least = fmin(least, c->columns[i].values[x][0]);
-        most = fmax(most, c->columns[i].values[x][count - 1]);
+        const double *values = c->columns[i].values[x];
+        uint32_t first = 0, count = points_of(c, i);
+        while (chart->x_scale == AXIS_LOG && first < count && values[first] <= 0)
+            first++;
+        if (first == count || is_apart(c, i, x)) continue;
+        least = fmin(least, values[first]);
+        most = fmax(most, values[count - 1]);
     }
     chart->x_least = isfinite(least) ? least : 0;
     chart->x_most = most;
@@ -110,7 +121,7 @@ static enum axis_scale scale_of(const struct curves *c, enum series series)
 {
     double least = INFINITY, most = 0;
     for (uint32_t i = 0; i < c->plan->count; i++) {
-        double last = last_of(&c->outcomes[i], series);
+        double last = last_of(c, i, series);
         if (last <= 0 || is_apart(c, i, series)) continue;
         least = fmin(least, last);
         most = fmax(most, last);
@@ -122,12 +133,14 @@ static enum axis_scale scale_of(const struct curves *c, enum series series)
 static double least_drift(const struct curves *c)
 {
     double least = INFINITY;
-    for (uint32_t i = 0; i < c->plan->count; i++)
-        for (uint32_t p = 0; p < c->outcomes[i].curve.count; p++) {
+    for (uint32_t i = 0; i < c->plan->count; i++) {
+        uint32_t count = points_of(c, i);
+        for (uint32_t p = 0; p < count; p++) {
             const struct curve_point *point = &c->outcomes[i].curve.points[p];
             if (point->time_s <= c->outcomes[i].summary.trained_s && point->drift > 0)
                 least = fmin(least, point->drift);
         }
+    }
     return isfinite(least) ? least : 0;
 }
 
@@ -192,9 +205,11 @@ static void draw_one(struct text *svg, struct curves *c, enum series y, enum ser
 /* Of labels that are numbers there is no accuracy, of a quadratic no loss either. */
 static bool is_known(const struct curves *c, enum series series)
 {
-    for (uint32_t i = 0; i < c->plan->count; i++)
-        for (uint32_t p = 0; p < c->outcomes[i].curve.count; p++)
+    for (uint32_t i = 0; i < c->plan->count; i++) {
+        uint32_t count = points_of(c, i);
+        for (uint32_t p = 0; p < count; p++)
             if (isfinite(c->columns[i].values[series][p])) return true;
+    }
     return false;
 }
 
