@@ -32,11 +32,8 @@ struct crowd {
 static void tell_failure(struct crowd *crowd, const struct swarm_result *result)
 {
     char hint[128], message[320];
-    bool given = crowd->settings->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT;
-    snprintf(hint, sizeof hint, "parley sim --swarm%s%.20s --seeds %" PRIu64 "..%" PRIu64 " -v",
-             given ? " --strategy " : "",
-             given ? crowd->settings->values[OPTION_ID_STRATEGY].text : "", result->seed,
-             result->seed);
+    snprintf(hint, sizeof hint, "parley sim --swarm --seeds %" PRIu64 "..%" PRIu64 " -v",
+             result->seed, result->seed);
     snprintf(message, sizeof message, "seed %" PRIu64 " failed at %s", result->seed, result->why);
     sim_say(PARLEY_LOG_ERROR, "sim: %s", message);
     sim_say(PARLEY_LOG_ERROR, "sim: repeat it: %s", hint);
@@ -110,13 +107,11 @@ static void *worker(void *arg)
 {
     struct crowd *crowd = arg;
     uint64_t seed;
-    const struct settings *settings = crowd->settings;
-    bool given = settings->values[OPTION_ID_STRATEGY].origin > ORIGIN_DEFAULT;
     pthread_mutex_lock(&crowd->mutex);
     while (take(crowd, &seed)) {
         struct swarm_result result;
         pthread_mutex_unlock(&crowd->mutex);
-        swarm_live(seed, given ? settings->strategy : SWARM_DRAWN, &result);
+        swarm_live(seed, SWARM_DRAWN, &result);
         pthread_mutex_lock(&crowd->mutex);
         int error = swarm_tally_add(&crowd->tally, &result);
         if (error) crowd->error = error;
