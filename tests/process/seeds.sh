@@ -126,13 +126,27 @@ until_line b "$b" '"event":"started"'
 port=$(address_of b)
 port=${port##*:}
 answer 127.0.0.2
-start a --join "dns:seeds.test:$port"
+echo '127.0.0.1:1' > peers
+start a --join "dns:seeds.test:$port" --peers peers
 a=$pid
 until_said a.err "$a" "seed 127.0.0.2:$port: connection refused"
+
+# A file that is bad meanwhile is so at each look-up, and that is said once. Where such a name comes by
+# SIGHUP it is looked up again as well.
+echo 'nowhere' > peers
+until_said a.err "$a" 'the peer list stays as it was: peers: line 1 '
+echo '127.0.0.1:1' > later
+start c --peers later
+c=$pid
+until_line c "$c" '"event":"started"'
+echo "dns:seeds.test:$port" > later
+kill -HUP "$c"
+until_said c.err "$c" "seed 127.0.0.2:$port: connection refused"
 answer 127.0.0.1
-until_line a "$a" '"phase":"train"'
+until_line c "$c" '"phase":"train"'
+[ "$(grep -c 'the peer list stays as it was' a.err)" -eq 1 ]
 
 # Nobody waits for a look-up that may take minutes.
 answer ''
 until_said asked "$resolver" 'no answer'
-end "$a" "$b"
+end "$a" "$b" "$c"

@@ -11,7 +11,7 @@
 #include "cli/node/node.h"
 #include "disk/files.h"
 
-enum { DNS_MS = 5000, LATE_MS = 50 };
+enum { LATE_MS = 50 };
 
 enum { NO_SAVE, SAVING, ENDING };
 
@@ -92,11 +92,6 @@ static void on_signal(uv_signal_t *handle, int number)
     } else {
         end(node, number);
     }
-}
-
-static void on_dns(uv_timer_t *timer)
-{
-    node_seeds_read(timer->loop->data, false);
 }
 
 static void obey(struct node *node, char *line)
@@ -191,10 +186,6 @@ int node_control_start(struct node *node, char *why, size_t why_size)
         if (!code) code = uv_read_start((uv_stream_t *)&control->pipe, on_room, on_read);
     }
     if (!code) code = uv_timer_init(&control->loop, &control->late);
-    if (!code && node->seeds.asks_dns) {
-        code = uv_timer_init(&control->loop, &control->dns);
-        if (!code) code = uv_timer_start(&control->dns, on_dns, DNS_MS, DNS_MS);
-    }
     if (!code) code = uv_thread_create(&control->thread, run, node);
     if (!code) return 0;
     uv_walk(&control->loop, close_handle, NULL);

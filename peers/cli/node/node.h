@@ -26,10 +26,12 @@ struct node_control {
     uv_async_t end;
     uv_signal_t signals[SIGNALS_HEARD];
     uv_pipe_t pipe; /* stdin, under `parley run` */
-    uv_timer_t dns, late;
-    uv_async_t looked_up;       /* seeds.c's, as the next two */
+    uv_timer_t late;
+    uv_timer_t dns; /* seeds.c's, as the next four */
+    uv_async_t looked_up;
     struct seed_lookup *lookup; /* under way, or NULL */
     bool asked_again;           /* by SIGHUP, meanwhile */
+    char unread[512];           /* why the list was not read, as last said; "": it was */
     char line[1 << 16];
     size_t line_size;
     struct asked asked; /* to leave */

@@ -11,6 +11,8 @@
 #include "cli/node/node.h"
 #include "quiet.h"
 
+enum { DNS_MS = 5000 };
+
 struct seed_lookup {
     struct seeds join; /* copies: the settings may be gone before the thread */
     char *peers_file;  /* NULL: none */
@@ -64,16 +66,33 @@ static void look_up(void *argument)
     if (!wanted) lookup_free(lookup);
 }
 
-static void say_unread(const char *why, int error)
+/* Once, unless somebody asks: names are looked up every few seconds, and a file may stay bad. */
+static void say_unread(struct node *node, const char *why, int error, bool asked)
 {
-    say(PARLEY_LOG_ERROR, "the peer list stays as it was: %s",
-        why[0] ? why : parley_error_text(error));
+    struct node_control *control = &node->control;
+    if (!why[0]) why = parley_error_text(error);
+    if (!asked && strcmp(why, control->unread) == 0) return;
+    snprintf(control->unread, sizeof control->unread, "%s", why);
+    say(PARLEY_LOG_ERROR, "the peer list stays as it was: %s", why);
+}
+
+static void on_dns(uv_timer_t *timer)
+{
+    node_seeds_read(timer->loop->data, false);
+}
+
+/* Again and again, as long as there are names to be looked up. */
+static int look_again(struct node *node, bool asks_dns)
+{
+    if (!asks_dns) return uv_timer_stop(&node->control.dns);
+    return uv_timer_start(&node->control.dns, on_dns, DNS_MS, DNS_MS);
 }
 
 static void take(struct node *node, const struct seed_lookup *lookup)
 {
     const struct seed_list *list = &lookup->list;
     int error = lookup->error;
+    if (!error) look_again(node, list->asks_dns);
     if (!error && !seed_list_equal(list, &node->seeds)) {
         error = parley_seeds(node->p, list->items, list->count);
         for (uint32_t i = 0; !error && i < list->count; i++)
@@ -81,10 +100,11 @@ static void take(struct node *node, const struct seed_lookup *lookup)
         if (!error) node->seeds.count = list->count;
     }
     if (error)
-        say_unread(lookup->why, error);
+        say_unread(node, lookup->why, error, lookup->asked);
     else if (lookup->asked)
         say(PARLEY_LOG_INFO, "read the peer list again: %u addresses%s", list->count,
             list->left_out > 0 ? ", and more than are dialled" : "");
+    if (!error) node->control.unread[0] = 0;
 }
 
 /* True once the thread is done with it; `leaves`: if it is not, it is the thread's to free. */
@@ -128,12 +148,15 @@ void node_seeds_read(struct node *node, bool asked)
         }
     }
     lookup_free(lookup);
-    say_unread("no memory or thread to read it again", PARLEY_ENOMEM);
+    say_unread(node, "no memory or thread to read it again", PARLEY_ENOMEM, asked);
 }
 
 int node_seeds_start(struct node *node)
 {
-    return uv_async_init(&node->control.loop, &node->control.looked_up, on_done);
+    struct node_control *control = &node->control;
+    int code = uv_async_init(&control->loop, &control->looked_up, on_done);
+    if (!code) code = uv_timer_init(&control->loop, &control->dns);
+    return code ? code : look_again(node, node->seeds.asks_dns);
 }
 
 void node_seeds_end(struct node *node)
