@@ -89,10 +89,12 @@ echo stale > parley-model.safetensors.agreement.json
 grep -q "held by 3 of 3 live nodes, 3 known" verified
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 
-# So does one that was dead for a while; a fault that finds nobody to strike says so.
-"$parley" run -n 3 --epochs 100 --model mlp:64 --fault kill:n1@5% --fault slow=2:n1@10% --fault restart:n1@15% --json json > out 2> err
+# So does one that was dead for a while; a fault that finds nobody to strike says so, and what has
+# started again is not started by the end of another fault.
+"$parley" run -n 3 --epochs 100 --model mlp:64 --fault kill:n1@5% --fault slow=2:n1@10% --fault restart:n1@15%+100ms --fault restart:n1@15%+300ms --json json > out 2> err
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
+[ "$(grep -c '"kind":"start"' json)" -eq 1 ]
 grep -q "fault: slow: nothing happens, as no such node is running" err
 
 # Who is dead counts in the sums, even where all are.

@@ -156,6 +156,7 @@ static void end(struct run *run, struct plan *plan, struct child *child)
     enum fault_kind kind = plan->spec->kind;
     switch (kind) {
     case FAULT_RESTART:
+        if (!child->again) return; /* the end of another fault has started it */
         child->again_us = 0;
         start_if_gone(child);
         tell(run, "start", child->name);
