@@ -51,8 +51,9 @@ done
 timeout 100 "$parley" run -n 1 --steps 300 --model mlp:8 --fault sleep=1s:n0@0s+200ms --json json > out
 [ "$(grep -c '"kind":"sleep-end","target":"n0"' json)" -eq 1 ]
 
-# Of two that overlap the newest counts, and then the one before it again.
-"$parley" run -n 3 --epochs 150 --model mlp:64 --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+10% --json json > out
+# Of two that overlap the newest counts, and then the one before it again. What would last longer than
+# the budget ends with it.
+"$parley" run -n 3 --epochs 150 --model mlp:64 --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+95% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 3 ]
 if grep '"kind":"slow-end"' json; then exit 1; fi

@@ -85,6 +85,10 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     if (trains && !run->train_us) run->train_us = clock_now_us();
     if (phase->cause && strcmp(phase->cause, "target") == 0 && !run->target_us)
         run->target_us = clock_now_us();
+    if (phase->cause && strcmp(phase->cause, "budget") == 0 && !run->spent && !run->ending) {
+        run->spent = true;
+        run_faults_advance(run); /* at once: by the next look all others may have agreed and left */
+    }
     if (strcmp(child->phase, "left") == 0 && !child->agreed)
         run_say(run, "%s has left", child->name);
 }

@@ -6,6 +6,7 @@
  * those that are there.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,10 +177,12 @@ static void end(struct run *run, struct plan *plan, struct child *child)
     }
 }
 
-static bool is_due(const struct fault_moment *moment, uint64_t passed_us, double passed)
+/* A part of the budget counts from `start`, and is over when all of it is spent. */
+static bool is_due(const struct fault_moment *moment, uint64_t passed_us, double progress,
+                   double start)
 {
     if (moment->kind == FAULT_TIME) return passed_us >= moment->time_us;
-    return moment->kind == FAULT_BUDGET && passed >= moment->share;
+    return moment->kind == FAULT_BUDGET && progress >= fmin(start + moment->share, 1);
 }
 
 void run_faults_advance(struct run *run)
@@ -188,7 +191,7 @@ void run_faults_advance(struct run *run)
     uint64_t now_us = clock_now_us();
     for (size_t i = 0; i < run->settings->faults.count; i++) {
         struct plan *plan = &run->plans[i];
-        if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress)) {
+        if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress, 0)) {
             plan->struck = true;
             plan->start_us = now_us;
             plan->start_progress = progress;
@@ -197,8 +200,7 @@ void run_faults_advance(struct run *run)
                 strike(run, plan, &run->children[plan->targets[k]]);
         }
         if (plan->struck && !plan->ended &&
-            is_due(&plan->spec->lasting, now_us - plan->start_us,
-                   progress - plan->start_progress)) {
+            is_due(&plan->spec->lasting, now_us - plan->start_us, progress, plan->start_progress)) {
             plan->ended = true;
             for (uint32_t k = 0; k < plan->count; k++)
                 end(run, plan, &run->children[plan->targets[k]]);

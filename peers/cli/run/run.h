@@ -97,6 +97,7 @@ struct run {
     int data;           /* loaded, for all nodes: shared_data.h; -1: each loads them */
     int coverage;       /* where nodes mark samples: likewise; -1: nowhere */
     bool resumed;       /* what comes of --resume is said */
+    bool spent;         /* the budget: a node has told that it stopped for that */
     bool ending;        /* all children are to go now */
 };
 

@@ -110,6 +110,7 @@ double run_progress(const struct run *run)
 {
     const struct settings *s = run->settings;
     double progress = 0, steps = 0, count = 0;
+    if (run->spent) return 1; /* though a node that stands still has not done its part */
     if (s->epochs > 0) progress = epoch_of(run) / s->epochs;
     if (s->resume) progress = fmax(progress, told_progress(run));
     for (uint32_t i = 0; s->steps > 0 && i < run->nodes; i++) {
