@@ -240,6 +240,11 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     struct child *child = stream->data;
     (void)buffer;
     if (got < 0) {
+        /* Its last words, if it died before their newline. */
+        if (pipe == &child->err && pipe->size > 0) {
+            pipe->bytes[pipe->size] = 0;
+            err_line(child, pipe->bytes, pipe->size);
+        }
         close_one((uv_handle_t *)stream);
         return;
     }
