@@ -258,6 +258,12 @@ static bool is_former(const struct cluster *cluster, uint32_t index)
     return false;
 }
 
+/* It may tell anything. */
+static double progress_of(const struct message_report *head)
+{
+    return !(head->progress > 0) ? 0 : fmin(head->progress, 1);
+}
+
 static char *as_text(const struct cluster *cluster)
 {
     char drift[HUMAN_BYTES];
@@ -267,7 +273,7 @@ static char *as_text(const struct cluster *cluster)
     text_add(&text,
              "cluster %s: %" PRIu32 " live of %" PRIu32 " known   progress %.0f%%   drift %s\n",
              text_clean(head->cluster) ? head->cluster : "?", head->live, head->known,
-             100 * head->progress, human_drift(drift, head->drift < 0 ? NAN : head->drift));
+             100 * progress_of(head), human_drift(drift, head->drift < 0 ? NAN : head->drift));
     text_add(&text, "%-16s %-8s %-9s %10s %12s  %s\n", "node", "state", "phase", "step", "samples",
              "address");
     for (uint32_t i = 0; i < cluster->count; i++) {
@@ -304,7 +310,7 @@ static char *as_json(const struct cluster *cluster)
     add_quoted(&text, "cluster", head->cluster);
     text_add(&text,
              ",\"live\":%" PRIu32 ",\"known\":%" PRIu32 ",\"progress\":%.6g,\"drift\":", head->live,
-             head->known, isfinite(head->progress) ? head->progress : 0);
+             head->known, progress_of(head));
     if (head->drift >= 0 && isfinite(head->drift))
         text_add(&text, "%.6g", head->drift);
     else
