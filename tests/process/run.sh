@@ -251,6 +251,8 @@ awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 
 "$parley" model inspect line | grep -q ' 2 values, 1 number,'
 "$parley" model inspect line | grep -q '^labels      of mean 6.[0-9]* and deviation 6'
 "$parley" model eval line --data csv:line.csv,numbers --json | grep -q '^{"accuracy":null,"loss":[0-9.e-]*,"samples":20}$'
+"$parley" model eval line --data csv:line.csv,numbers > out
+grep -Eqx 'loss  ([0-9][.][0-9]e-[0-9]{2}|0[.][0-9]{4}) [(]mean squared error[)] on 20 test samples' out
 # What would diverge at a usual rate is shortened, unless it is said how.
 for seed in 1 2 3 4; do
     "$parley" sim -q --nodes 3 --seed $seed --data csv:line.csv,numbers --model mlp:256,128 --epochs 60 --json - > bent

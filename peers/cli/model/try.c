@@ -19,6 +19,7 @@
 #include "core/plain.h"
 #include "data/remarks.h"
 #include "kernels/mix.h"
+#include "report/human.h"
 #include "report/text.h"
 #include "train/loss.h"
 #include "train/trainer.h"
@@ -151,16 +152,18 @@ static const char *json_number(char out[32], double value)
 static void evaluate(const struct trial *t, bool json)
 {
     double accuracy, loss;
-    char one[32], other[32];
+    char one[32], other[32], text[HUMAN_BYTES];
     uint32_t count = t->set.count;
     trainer_evaluate(t->trainer, t->x, &t->set, &accuracy, &loss);
     if (json)
         printf("{\"accuracy\":%s,\"loss\":%s,\"samples\":%" PRIu32 "}\n",
                json_number(one, accuracy), json_number(other, loss), count);
     else if (isnan(accuracy))
-        printf("loss  %g (mean squared error) on %" PRIu32 " test samples\n", loss, count);
+        printf("loss  %s (mean squared error) on %" PRIu32 " test samples\n",
+               human_loss(text, loss), count);
     else
-        printf("accuracy  %.4f on %" PRIu32 " test samples    loss %.4f\n", accuracy, count, loss);
+        printf("accuracy  %.4f on %" PRIu32 " test samples    loss %s\n", accuracy, count,
+               human_loss(text, loss));
 }
 
 int model_eval(const struct opened *opened, const struct settings *settings, char *why,
