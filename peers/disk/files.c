@@ -132,12 +132,28 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     return code ? code : copy_lines(files, true, about->columns, why, size);
 }
 
+/* Or empty, or not to be read: safetensors begin with eight bytes of length and an object. */
+static bool may_be_model(const char *path)
+{
+    char head[9];
+    FILE *file = fopen(path, "rb");
+    size_t got = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file) fclose(file);
+    return got == 0 || (got == sizeof head && head[8] == '{');
+}
+
 int files_check_place(const char *path, char *why, size_t size)
 {
     struct stat status;
     char folder[PATH_MAX];
     if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
         snprintf(why, size, "%s is no regular file; give a file's name", path);
+        return PARLEY_EUSAGE;
+    }
+    if (!may_be_model(path)) {
+        snprintf(why, size,
+                 "%s is there, and is no model to be replaced; move it, or give another name",
+                 path);
         return PARLEY_EUSAGE;
     }
     if (strlen(path) + NAME_BYTES > PATH_MAX || !durable_folder(path, folder)) {

@@ -32,8 +32,9 @@ struct files {
     struct model_meta meta;  /* but for the digest; shift, which scale follows, and names: owned */
 };
 
-/* What stands there is replaced by a new file in the end: that must not hit a device, and there
- * must be a place for it. Said before hours of training, and not after: PARLEY_EUSAGE, with a line.
+/* What stands there is replaced by a new file in the end: that must not hit a device, nor a file
+ * that is no model, and there must be a place for it. Said before hours of training, and not after:
+ * PARLEY_EUSAGE, with a line.
  */
 int files_check_place(const char *path, char *why, size_t size);
 

@@ -42,6 +42,8 @@ expect 2 'did you mean "node"' nod
 expect 2 'did you mean --epochs' run --epoch 3
 expect 2 '--lr: "abc"' node --lr abc
 expect 2 '--out: /dev/zero is no regular file' run --out /dev/zero
+echo text > kept.tex
+expect 2 "--out: kept.tex is there, and is no model to be replaced" run --out kept.tex
 expect 2 '"quadratic:8" is possible in parley sim only' run --model quadratic:8
 expect 2 '"quadratic:8" is possible in parley sim only' node --model quadratic:8
 expect 2 'quadratic:D, quadratic:D,common or quadratic:D,apart' sim --model quadratic:8x

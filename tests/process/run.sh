@@ -255,8 +255,8 @@ awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i % 7 "," i % 5 "," 
 grep -Eqx 'loss  ([0-9][.][0-9]e-[0-9]{2}|0[.][0-9]{4}) [(]mean squared error[)] on 20 test samples' out
 # What would diverge at a usual rate is shortened, unless it is said how.
 for seed in 1 2 3 4; do
-    "$parley" sim -q --nodes 3 --seed $seed --data csv:line.csv,numbers --model mlp:256,128 --epochs 60 --json - > bent
-    python3 -c 'import json; assert json.loads(open("bent").readlines()[-1])["test_loss"] < 0.5'
+    "$parley" sim -q --nodes 3 --seed $seed --data csv:line.csv,numbers --model mlp:256,128 --epochs 60 --json - > bent.json
+    python3 -c 'import json; assert json.loads(open("bent.json").readlines()[-1])["test_loss"] < 0.5'
 done
 if "$parley" model eval kinds --data csv:line.csv,numbers 2> refused; then exit 1; fi
 grep -q "labels are numbers, the model's classes" refused
