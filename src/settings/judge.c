@@ -316,7 +316,8 @@ static int judge_saved(const struct settings *settings, char *why)
 
 bool judge_is_of_several(const struct settings *settings)
 {
-    return settings->compare || settings->sweeps[OPTION_ID_STRATEGY].count > 1;
+    bool compares = settings->verb == VERB_SIM && settings->compare; /* check takes it, as node */
+    return compares || settings->sweeps[OPTION_ID_STRATEGY].count > 1;
 }
 
 /* In this order: of several faults the first is told. */

@@ -13,8 +13,9 @@ struct put_place {
     char label[512];
 };
 
-/* Judges the text and stores it unless a source of higher rank already has. Repeatable options
- * gather within one source. PARLEY_EUSAGE, PARLEY_ENOMEM; why is one whole line. */
+/* Judges the text and stores it unless a source of higher rank already has, or it stands in a file
+ * and is of other verbs. Repeatable options gather within one source. PARLEY_EUSAGE, PARLEY_ENOMEM;
+ * why is one whole line. */
 PARLEY_CHECK int put_value(struct settings *settings, enum option_id id, const char *text,
                            const struct put_place *place, char why[SETTINGS_WHY_BYTES]);
 

@@ -91,6 +91,8 @@ int put_value(struct settings *settings, enum option_id id, const char *text,
                  option_info(id)->kind != OPTION_RANGE && strpbrk(text, ",.") != NULL;
     int error = take_value(settings, id, text, false, clause);
     if (error) goto blame;
+    bool taken = option_info(id)->verbs & VERB_BIT(settings->verb);
+    if (place->origin == ORIGIN_FILE && !taken) return 0; /* one file may be for several verbs */
     if (value->origin > place->origin) return 0;
     if (id == OPTION_ID_CONFIG && value->origin == ORIGIN_FLAG) {
         snprintf(

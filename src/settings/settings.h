@@ -4,8 +4,8 @@
  *   settings_init -> settings_flags -> settings_environment -> (settings_file) -> settings_finish
  *
  * Precedence: flag, environment, file, default; the order of the calls does not matter to it. A
- * value that loses is still judged. The driver reads the file that `config` names, between two
- * calls.
+ * value that loses is still judged, and so is one in a file that is of other verbs and changes
+ * nothing. The driver reads the file that `config` names, between two calls.
  *
  * Each call that can fail writes one line into why, which names where the value stood, the value,
  * what is valid and the nearest: `--strategy: "gosip" is not one of gossip, none; did you mean

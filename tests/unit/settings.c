@@ -633,6 +633,39 @@ Test(settings, what_run_does_not_take_reaches_no_child)
     settings_close(&settings);
 }
 
+Test(settings, what_a_file_has_for_another_verb_changes_nothing_and_is_still_judged)
+{
+    /* One file for all verbs: as if the line were not there, in fields and in judges. */
+    static const char *const lines[][2] = {{"node", "compare: [gossip, diloco]\n"},
+                                           {"run", "compare: all\n"},
+                                           {"sim", "min-peers: 7\n"},
+                                           {"sim", "shard: 0/8\n"},
+                                           {"sim", "cluster: other\n"}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cr_assert_eq(load(lines[i][0], NULL, lines[i][1]), 0, "%s: %s", lines[i][1], why);
+        cr_expect(!settings.compare && settings.min_peers == 0 && settings.shard.count == 0);
+        cr_expect(settings.verb != VERB_SIM || !settings.cluster);
+        settings_close(&settings);
+    }
+    cr_assert_eq(load("node --strategy diloco", NULL, "compare: all\n"), 0, "%s", why);
+    cr_expect_eq(settings.mix_every.steps, 50);
+    settings_close(&settings);
+    expect("sim", "shard: 8/8\n",
+           "x.yaml:1: shard: \"8/8\" names a share past the last (I runs from 0 to N-1)");
+}
+
+Test(settings, check_judges_one_strategy_as_node_does_whatever_sim_would_compare)
+{
+    /* It takes what sim takes, and shows what a node would do. */
+    cr_assert_eq(load("check --compare all --strategy diloco", NULL, NULL), 0, "%s", why);
+    cr_expect_str_eq(settings.compare, "all");
+    cr_expect_eq(settings.mix_every.steps, 50);
+    settings_close(&settings);
+    expect("check --compare all --strategy allreduce --mix-every 4", NULL,
+           "--mix-every: \"4\" local steps, but allreduce averages the gradients of every step; "
+           "--strategy local-sgd, diloco or gossip average models so often");
+}
+
 Test(settings, check_lists_each_setting_with_its_origin)
 {
     /* A line a setting: name, value, origin. */
