@@ -281,6 +281,7 @@ int source_load(struct source *source, const struct source_reader *reader, const
     if (!error) error = check_classes(&l, source->train.count, data_spec);
     if (error) return error;
     l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
+    source->shape.features = source->train.features; /* npy says them to the set alone */
     if (test_spec) l.flag = "--test: ";
     if (test_spec || has_own_test(&l, &data))
         error = load(&l, &source->test, &test, true);

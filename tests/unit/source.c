@@ -577,6 +577,14 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
                  why);
     cr_expect(source.test.count == 1 && source.test.targets[0] == -8.25f);
     source_close(&source);
+    static const char *const others[] = {"csv:b.csv", "libsvm:few"};
+    put("few", "-8.25 1:1\n", 10);
+    for (size_t i = 0; i < 2; i++) {
+        int error = source_load(&source, &reader, "npy:d,numbers", others[i], why, sizeof why);
+        cr_assert_eq(error, 0, "%s", why);
+        cr_expect(source.test.features == 1 && source.test.targets[0] == -8.25f);
+        source_close(&source);
+    }
     cr_expect_eq(source_load(&source, &reader, specs[0], "digits", why, sizeof why), PARLEY_EUSAGE);
     source_close(&source);
     put("c.csv", "1,2\n2,yes\n3,4\n", 14);
