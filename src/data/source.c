@@ -210,7 +210,7 @@ static void name_data(struct source *source, const struct spec *spec)
 static int match_specs(const struct spec *data, struct spec *test, const char *text,
                        const struct loading *l)
 {
-    bool other = data->meaning != test->meaning;
+    bool other = data->meaning != test->meaning || test->numbers;
     if (data->numbers) other = !spec_takes_numbers(test);
     test->numbers = data->numbers;
     if (other)
@@ -312,11 +312,14 @@ static int load_train(const struct loading *l, struct dataset *train, const stru
     return error ? error : check_names(l, classes, text);
 }
 
-static int load_by_names_of(const struct loading *l, struct dataset *test, const struct spec *data,
-                            const struct spec *spec, uint32_t classes, const char *text)
+/* A test set whose classes have the names of the training data's. */
+static int load_beside(const struct loading *l, struct dataset *test, const struct spec *data,
+                       struct spec *spec, uint32_t classes, const char *data_text,
+                       const char *test_text)
 {
     struct dataset train = {0};
-    int error = load_train(l, &train, data, classes, text);
+    int error = match_specs(data, spec, test_text, l);
+    if (!error) error = load_train(l, &train, data, classes, data_text);
     dataset_close(&train);
     return error ? error : load(l, test, spec, true);
 }
@@ -383,8 +386,8 @@ int source_load_test(struct dataset *test, const struct source_reader *reader,
         error = load_text(&l, test, &spec, model->vocabulary, test_spec != NULL, text);
     else if (known)
         error = load_named(&l, test, &data, &spec, model->class_names, test_spec != NULL, text);
-    else if (test_spec && named && alike && !(error = match_specs(&data, &spec, test_spec, &l)))
-        error = load_by_names_of(&l, test, &data, &spec, model->classes, data_spec);
+    else if (test_spec && named && alike)
+        error = load_beside(&l, test, &data, &spec, model->classes, data_spec, test_spec);
     else if (test_spec && named)
         error = load_train(&l, test, &spec, model->classes, test_spec);
     else if (test_spec || has_own_test(&l, &spec))

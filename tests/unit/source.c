@@ -594,6 +594,25 @@ Test(source, with_numbers_behind_a_spec_labels_are_targets_as_they_stand)
     source_close(&source);
 }
 
+Test(source, numbers_are_no_test_of_classes)
+{
+    /* Proves that ",numbers" behind --test alone is refused, for training and for a model's trial.
+     */
+    const struct source_model model = {.vocabulary = "", .classes = 2, .features = 1};
+    static const char table[] = "x,y\n1,5\n2,7\n";
+    struct source source;
+    struct dataset test;
+    put("t.csv", table, strlen(table));
+    int error = source_load(&source, &reader, "csv:t.csv", "csv:t.csv,numbers", why, sizeof why);
+    cr_expect_eq(error, PARLEY_EUSAGE);
+    cr_expect(strstr(why, "\"csv:t.csv,numbers\": a test set of another kind"), "%s", why);
+    source_close(&source);
+    error =
+        source_load_test(&test, &reader, "csv:t.csv", "csv:t.csv,numbers", &model, why, sizeof why);
+    cr_expect_eq(error, PARLEY_EUSAGE);
+    cr_expect(strstr(why, "\"csv:t.csv,numbers\": a test set of another kind"), "%s", why);
+}
+
 Test(source, many_different_numbers_are_no_classes)
 {
     /* Proves that who forgets ",numbers" is told, also of a table that lacks some; and that few of
