@@ -16,6 +16,8 @@
 
 enum { BINS = 2048, DIGITS = 3 };
 
+#define PIECE ((size_t)1 << 31) /* floats that can all be in one bin of 32 bits */
+
 /* Of the 31 bits: 11, 10 and 10. */
 static const struct {
     uint32_t shift, bins;
@@ -30,24 +32,32 @@ static uint32_t magnitude(float x)
 
 /* Among those whose upper bits are those of `found`. Two tables take turns, so that equals that
  * follow each other need not wait for each other's count. */
-static void count(uint32_t *bins, const float *from, size_t n, int digit, uint32_t found)
+static void count_piece(uint64_t *bins, const float *from, size_t n, int digit, uint32_t found)
 {
-    uint32_t odd[BINS] = {0}, mask = digits[digit].bins - 1;
+    uint32_t even[BINS] = {0}, odd[BINS] = {0}, mask = digits[digit].bins - 1;
     uint32_t shift = digits[digit].shift, above = digit > 0 ? digits[digit - 1].shift : 31;
-    memset(bins, 0, BINS * sizeof *bins);
     for (size_t i = 0; i < n; i++) {
         uint32_t a = magnitude(from[i]);
         if (a >> above != found >> above) continue;
-        (i & 1 ? odd : bins)[a >> shift & mask]++;
+        (i & 1 ? odd : even)[a >> shift & mask]++;
     }
     for (uint32_t b = 0; b < BINS; b++)
-        bins[b] += odd[b];
+        bins[b] += even[b] + odd[b];
+}
+
+static void count(uint64_t *bins, const float *from, size_t n, int digit, uint32_t found)
+{
+    memset(bins, 0, BINS * sizeof *bins);
+    for (; n > PIECE; n -= PIECE, from += PIECE)
+        count_piece(bins, from, PIECE, digit, found);
+    count_piece(bins, from, n, digit, found);
 }
 
 /* The k-th largest magnitude; *equals: how many that are equal to it are among the k. */
 static uint32_t find(const float *from, size_t n, size_t k, size_t *equals)
 {
-    uint32_t found = 0, bins[BINS];
+    uint64_t bins[BINS];
+    uint32_t found = 0;
     for (int digit = 0; digit < DIGITS; digit++) {
         count(bins, from, n, digit, found);
         uint32_t b = digits[digit].bins - 1;
