@@ -267,8 +267,9 @@ TARGET static void NAME(pool)(float *restrict y, const float *restrict x, size_t
             NAME(pool_lanes)(y + j, x + 2 * j, x + width + 2 * j);
 }
 
-/* Half of a turn of unpool(): max and delta are there twice for each pair. */
-INNER void NAME(unpool_half)(float *restrict to, float *restrict to_low, const float *restrict up,
+/* Half of a turn of unpool(): max and delta are there twice for each pair. Of rows shorter than
+ * LANES, what is too much of `to` falls on to_low, which is written after it. */
+INNER void NAME(unpool_half)(float *to, float *to_low, const float *restrict up,
                              const float *restrict low, const lanes *max, const bits *delta)
 {
     const bits second = (numbers & 1) == 1;
