@@ -113,6 +113,18 @@ static int check_room(const struct run *run, char *why, size_t why_size)
                           why_size);
 }
 
+/* A quadratic's stand-in is a model of classes. */
+static int check_counted(const struct settings *settings, const struct dataset *train, char *why,
+                         size_t why_size)
+{
+    if (!train->targets && !train->vocabulary) return 0;
+    snprintf(why, why_size,
+             "--data: \"%.200s\" has no classes; --model %.40s only counts samples, of data that "
+             "have: take digits",
+             settings->data, settings->model);
+    return PARLEY_EUSAGE;
+}
+
 static int prepare_job(struct run *run, const struct source *data,
                        const struct source_reader *reader)
 {
@@ -120,7 +132,8 @@ static int prepare_job(struct run *run, const struct source *data,
     bool quadratic = sim_quadratic_is(run->settings->model);
     run->data = *run->settings;
     if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
-    int error = job_init(&run->job, &run->data, data, reader, why, sizeof why);
+    int error = quadratic ? check_counted(run->settings, &data->train, why, sizeof why) : 0;
+    if (!error) error = job_init(&run->job, &run->data, data, reader, why, sizeof why);
     if (!error)
         error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
     if (!error)

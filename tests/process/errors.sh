@@ -121,6 +121,7 @@ expect 2 'takes tables and images, not text' node --data text:t.csv,window=3
 expect 2 'images of 28 x 28 or 32 x 32 values' node --model lenet
 expect 2 'takes numbers as labels, not classes' run -n 2 --model linear
 expect 2 'takes images, not tables' sim --model resnet:1 --data csv:t.csv
+expect 2 'numbers" has no classes; --model quadratic:8 only counts' sim --model quadratic:8 --data csv:n.csv,numbers
 expect 2 'target-accuracy needs classes' sim --model linear --data csv:n.csv,numbers --target-accuracy 0.9
 for how in run node sim; do expect 2 '--partition: "dirichlet:0.1" goes by classes, and labels are numbers' $how --model linear --data csv:n.csv,numbers --partition dirichlet:0.1; done
 expect 2 '3 characters each, 14 different ones' check --data text:t.csv,window=3
