@@ -45,6 +45,30 @@ Test(chars, windows_follow_each_other_and_every_character_but_the_first_is_a_tar
     names_close(&vocabulary);
 }
 
+Test(chars, a_byte_order_mark_begins_a_file_and_is_no_character)
+{
+    /* Proves that it is skipped once, of training and test texts, and is one where text goes on. */
+    static const char mark[] = "\xef\xbb\xbf", text[] = "\xef\xbb\xbf"
+                                                        "ab\xef\xbb\xbf";
+    struct dataset set;
+    struct names vocabulary = {0};
+    cr_assert_eq(load(&set, &vocabulary, text, 5, 1, false), 0, "%s", why);
+    cr_expect(set.vocabulary == 2 && set.count == 1 && set.bytes[0] == 0 && set.labels[0] == 1);
+    dataset_close(&set);
+    cr_assert_eq(load(&set, &vocabulary, text, 5, 1, true), 0, "%s", why);
+    dataset_close(&set);
+    cr_expect_eq(load(&set, &vocabulary, text, sizeof text - 1, 1, true), PARLEY_EDATA);
+    cr_expect(strstr(why, "t.txt:1:3: "), "%s", why);
+    cr_expect_eq(load(&set, &vocabulary, mark, 3, 1, true), PARLEY_EDATA);
+    cr_expect(strstr(why, "0 characters"), "%s", why);
+    uint16_t numbers[4];
+    size_t count;
+    cr_expect_eq(chars_encode(&vocabulary, (struct bytes){(const uint8_t *)text, 4, "prompt"},
+                              numbers, &count, why, sizeof why),
+                 PARLEY_EDATA);
+    names_close(&vocabulary);
+}
+
 Test(chars, numbers_of_characters_are_not_scaled)
 {
     /* Proves that a batch holds what a model looks up by. */

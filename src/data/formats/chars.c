@@ -100,7 +100,10 @@ int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file,
                bool test, char *why, size_t why_size)
 {
     size_t count = 0;
+    const uint8_t *begin = (const uint8_t *)bytes_text(file);
     *set = (struct dataset){0};
+    file.size -= (size_t)(begin - file.data);
+    file.data = begin;
     uint16_t *numbers = malloc((file.size + 1) * sizeof *numbers);
     int error = numbers ? 0 : PARLEY_ENOMEM;
     if (!error) error = read_all(vocabulary, file, test, numbers, &count, why, why_size);
