@@ -82,16 +82,53 @@ static void share_numbers(struct job *job, const struct optimizer_numbers *n)
     share(job, "clip-value", "%s", number(a, n->clip_value));
 }
 
+/* Numbers behind a name or between commas are told as they were read, however they were written. */
+static void share_partition(struct job *job)
+{
+    const struct settings *s = job->settings;
+    char text[64], a[40];
+    snprintf(text, sizeof text, "%s", s->partition);
+    if (job->partition.kind == PARTITION_DIRICHLET)
+        snprintf(text, sizeof text, "dirichlet:%s", number(a, job->partition.alpha));
+    if (s->shard.count > 0) /* who draws its share by who is there leaves some to those who don't */
+        share(job, "partition", "%s by --shard of %" PRIu32, text, s->shard.count);
+    else
+        share(job, "partition", "%s", text);
+}
+
+static void share_topology(struct job *job)
+{
+    const char *topology = job->settings->topology;
+    enum parley_topology kind;
+    char why[1]; /* the settings were judged */
+    uint32_t degree;
+    if (job->graph.text) /* wherever the file lies */
+        share(job, "topology", "graph of %" PRIu32 " nodes, %016" PRIx64, job->graph.graph.nodes,
+              graph_digest(&job->graph));
+    else if (topology_parse(topology, &kind, &degree, why, sizeof why) == 0 && degree > 0)
+        share(job, "topology", "%.*s:%" PRIu32, (int)strcspn(topology, ":"), topology, degree);
+    else
+        share(job, "topology", "%s", topology);
+}
+
+static void share_mix_every(struct job *job)
+{
+    const struct settings_period *every = &job->settings->mix_every;
+    char text[TEXT_BYTES], a[40];
+    size_t at = (size_t)snprintf(text, sizeof text, "%" PRIu32, every->steps);
+    for (uint32_t i = 0; i < every->later_count; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, ",%" PRIu32 "@%s%%",
+                               every->later[i].steps, number(a, every->later[i].from * 100));
+    share(job, "mix-every", "%s", every->steered ? "auto" : text);
+}
+
 static void share_settings(struct job *job)
 {
     const struct settings *s = job->settings;
     char a[40];
     share(job, "data", "%s", job->data.name);
     share(job, "model", "%s", model_spec(job->model));
-    if (s->shard.count > 0) /* who draws its share by who is there leaves some to those who don't */
-        share(job, "partition", "%s by --shard of %" PRIu32, s->partition, s->shard.count);
-    else
-        share(job, "partition", "%s", s->partition);
+    share_partition(job);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
     share(job, "lr-scale", "%s", s->values[OPTION_ID_LR_SCALE].text);
@@ -102,14 +139,13 @@ static void share_settings(struct job *job)
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
-    share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
-    share(job, "backup-workers", "%" PRIu64, s->backup_workers);
-    if (job->graph.text) /* wherever the file lies */
-        share(job, "topology", "graph of %" PRIu32 " nodes, %016" PRIx64, job->graph.graph.nodes,
-              graph_digest(&job->graph));
+    if (s->strategy == PARLEY_STRATEGY_PS_SSP)
+        share(job, "strategy", "ps-ssp:%" PRIu64, s->staleness);
     else
-        share(job, "topology", "%s", s->topology);
-    share(job, "mix-every", "%s", s->values[OPTION_ID_MIX_EVERY].text);
+        share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
+    share(job, "backup-workers", "%" PRIu64, s->backup_workers);
+    share_topology(job);
+    share_mix_every(job);
     if (settings_heeds(s->strategy, OPTION_ID_OUTER_LR)) {
         share(job, "outer-lr", "%s", number(a, s->outer_rate));
         share(job, "outer-momentum", "%s", number(a, s->outer_momentum));

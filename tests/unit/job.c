@@ -9,7 +9,9 @@
 
 enum { ARGUMENTS = 12 };
 
-static void job_open(struct job *job, struct settings *settings, const char *const *flags)
+/* data: NULL for the built-in digits. */
+static void job_open(struct job *job, struct settings *settings, const char *const *flags,
+                     const struct source *data)
 {
     char *argv[ARGUMENTS] = {"parley", "node", "--model", "softmax"};
     char why[SETTINGS_WHY_BYTES] = "";
@@ -19,21 +21,27 @@ static void job_open(struct job *job, struct settings *settings, const char *con
     settings_init(settings);
     cr_assert_eq(settings_flags(settings, count, argv, why), 0, "%s", why);
     cr_assert_eq(settings_finish(settings, why), 0, "%s", why);
-    cr_assert_eq(job_init(job, settings, NULL, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(job_init(job, settings, data, NULL, why, sizeof why), 0, "%s", why);
 }
 
 /* The value of `setting`, and the run, of a job with the given flags. */
-static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+static uint64_t run_on(const struct source *data, const char *setting, const char *const *flags,
+                       char value[64])
 {
     struct settings settings;
     struct job job;
-    job_open(&job, &settings, flags);
+    job_open(&job, &settings, flags, data);
     for (uint32_t i = 0; i < job.shared_count; i++)
         if (strcmp(job.shared[i].name, setting) == 0) snprintf(value, 64, "%s", job.values[i]);
     uint64_t run = job.run;
     job_close(&job);
     settings_close(&settings);
     return run;
+}
+
+static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+{
+    return run_on(NULL, setting, flags, value);
 }
 
 Test(job, long_settings_that_differ_at_their_end_are_not_equal)
@@ -67,6 +75,41 @@ Test(job, long_settings_that_differ_at_their_end_are_not_equal)
     cr_expect_str_eq(value, "1,8@50%");
 }
 
+Test(job, a_number_is_told_as_it_is_however_it_is_written)
+{
+    /* Nodes whose settings are spelled differently train together; the usual spelling is the one
+     * that is told, so that runs keep their names. */
+    static const struct {
+        const char *setting, *flags[2][5], *told;
+    } cases[] = {
+        {"partition",
+         {{"--partition", "dirichlet:0.5"}, {"--partition", "dirichlet:0.50"}},
+         "dirichlet:0.5"},
+        {"partition",
+         {{"--partition", "dirichlet:0.001", "--shard", "0/4"},
+          {"--partition", "dirichlet:1e-3", "--shard", "0/4"}},
+         "dirichlet:0.001 by --shard of 4"},
+        {"strategy", {{"--strategy", "ps-ssp:4"}, {"--strategy", "ps-ssp:04"}}, "ps-ssp:4"},
+        {"topology", {{"--topology", "regular:4"}, {"--topology", "regular:04"}}, "regular:4"},
+        {"mix-every",
+         {{"--mix-every", "1,8@50%,9@66.7%"}, {"--mix-every", "01,8@50.0%,9@66.70%"}},
+         "1,8@50%,9@66.7%"},
+        {"mix-every", {{"--mix-every", "8"}, {"--mix-every", "08@0%"}}, "8"},
+        {"mix-every", {{"--mix-every", "auto"}, {"--mix-every", "auto"}}, "auto"},
+    };
+    uint16_t labels[] = {0, 1};
+    float values[] = {0, 1};
+    const struct source two = {
+        .train = {.count = 2, .features = 1, .classes = 2, .labels = labels, .values = values}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char told[2][64];
+        cr_expect_eq(run_on(&two, cases[i].setting, cases[i].flags[0], told[0]),
+                     run_on(&two, cases[i].setting, cases[i].flags[1], told[1]));
+        cr_expect_str_eq(told[0], cases[i].told);
+        cr_expect_str_eq(told[1], cases[i].told);
+    }
+}
+
 Test(job, fixed_shares_of_the_data_are_to_be_of_one_number)
 {
     /* Beside shares of another number, or drawn by who is there, some samples would be nobody's. */
@@ -98,7 +141,7 @@ Test(job, gradients_of_full_batches_are_parts_unless_each_is_of_the_whole_set)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings settings;
         struct job job;
-        job_open(&job, &settings, cases[i].flags);
+        job_open(&job, &settings, cases[i].flags, NULL);
         cr_expect_eq(job_batch_is_shared(&job), cases[i].shared, "case %zu", i);
         job_close(&job);
         settings_close(&settings);
