@@ -368,8 +368,9 @@ Test(codec, names_are_read_and_written)
     static const char *const good[] = {"fp32",        "bf16",     "fp16",     "int8",
                                        "subset:0.01", "subset:1", "topk:0.01"};
     static const char *const bad[] = {
-        "",           "int4",      "subset",    "subset:", "subset:0", "subset:-1", "subset:1.1",
-        "subset:nan", "subset:1x", "topk:0.51", "topk:",   "FP32",     "int8:0.1"};
+        "",           "int4",        "subset",    "subset:",   "subset:0", "subset:-1",
+        "subset:1.1", "subset:nan",  "subset:1x", "topk:0.51", "topk:",    "FP32",
+        "int8:0.1",   "topk:0x.1p0", "topk: 0.1", "subset:1e"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(codec_parse(good[i], &codec, &part), 0);
         cr_assert_str_eq(codec_text(codec, part, text), good[i]);

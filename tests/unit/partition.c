@@ -256,7 +256,9 @@ Test(partition, a_bad_spec_is_refused_with_a_reason)
                                       "dirichlet:nan",
                                       "dirichlet:inf",
                                       "dirichlet:1x",
-                                      "dirichlet:1e7"};
+                                      "dirichlet:1e7",
+                                      "dirichlet:0x1",
+                                      "dirichlet: 1"};
     char why[200];
     struct partition_spec spec;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -14,9 +14,11 @@ static const char *const names[] = {"fp32", "bf16", "fp16", "int8", "subset:", "
 
 static int part_parse(const char *number, double most, double *part)
 {
+    bool decimal = !number[strspn(number, "0123456789+-.eE")]; /* strtod takes hex and blanks */
     char *end;
     *part = strtod(number, &end);
-    return end > number && !*end && *part > 0 && *part <= most ? PARLEY_OK : PARLEY_EUSAGE;
+    return decimal && end > number && !*end && *part > 0 && *part <= most ? PARLEY_OK
+                                                                          : PARLEY_EUSAGE;
 }
 
 int codec_parse(const char *spec, enum parley_codec *codec, double *part)

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "core/rng.h"
+#include "data/formats/number.h"
 #include "data/partition/partition_draw.h"
 
 int partition_parse(struct partition_spec *spec, const char *text, char *why, size_t why_size)
@@ -32,9 +33,9 @@ int partition_parse(struct partition_spec *spec, const char *text, char *why, si
         return PARLEY_EUSAGE;
     }
     const char *number = text + sizeof dirichlet - 1;
-    char *end;
-    double alpha = strtod(number, &end);
-    if (end == number || *end != '\0' || !(alpha > 0 && alpha <= PARTITION_ALPHA_MAX)) {
+    double alpha;
+    if (!number_parse(number, strlen(number), &alpha) || alpha <= 0 ||
+        alpha > PARTITION_ALPHA_MAX) {
         snprintf(why, why_size,
                  "--partition: \"%s\" has no number above 0 and at most %.0f, like dirichlet:0.1",
                  text, PARTITION_ALPHA_MAX);
