@@ -64,6 +64,17 @@ Test(libsvm, a_mark_of_utf_8_is_no_part_of_the_first_label)
     cr_expect_eq(load(&set, &shape, "\xef\xbb\xbf", false), PARLEY_EDATA);
 }
 
+Test(libsvm, zero_is_one_class_whatever_its_sign)
+{
+    struct dataset set;
+    struct rows_shape shape = {0};
+    cr_assert_eq(load(&set, &shape, "0 1:1\n-0 1:1\n-0.0 1:1\n1 1:1\n", false), 0, "%s", why);
+    cr_expect_eq(set.classes, 2);
+    cr_expect_str_eq(names_text(&shape.classes, 0), "0");
+    dataset_close(&set);
+    rows_shape_close(&shape);
+}
+
 Test(libsvm, long_labels_that_differ_are_different_classes)
 {
     /* Proves that labels are not rounded to fewer digits than they have. */

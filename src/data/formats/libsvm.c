@@ -55,8 +55,8 @@ static size_t next_word(struct reading *r, const char **word)
     return (size_t)(r->at - start);
 }
 
-/* "+1", "1" and "1.0" are one class; numbers that differ within 15 digits, all that a double is
- * sure to tell apart, are two. */
+/* "+1", "1" and "1.0" are one class, as are "0" and "-0"; numbers that differ within 15 digits, all
+ * that a double is sure to tell apart, are two. */
 static int take_label(struct reading *r, const char *word, size_t size)
 {
     char name[32], names[160];
@@ -66,7 +66,7 @@ static int take_label(struct reading *r, const char *word, size_t size)
     if (!number_parse(word, size, &value)) return refuse(r, word, size, "a number as label");
     if (r->shape->numbers && r->fills) r->set->targets[r->rows] = (float)value;
     if (r->shape->numbers) return 0;
-    int n = snprintf(name, sizeof name, "%.15g", value);
+    int n = snprintf(name, sizeof name, "%.15g", value + 0.0);
     int error = rows_label(&r->shape->classes, name, (size_t)n, !r->test && !r->fills, &label);
     if (error == PARLEY_EDATA) {
         char expected[192];
