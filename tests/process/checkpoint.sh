@@ -58,6 +58,8 @@ grep -q '"agreed":3' <<< "$summary" || fail "no agreement: $summary"
 made=$(grep -o '"steps":[0-9]*' <<< "$summary" | cut -d: -f2)
 [ "$made" -gt $((27 * 12000 / 32)) ] && [ "$made" -lt $((33 * 12000 / 32)) ] ||
     fail "$made steps for 30 epochs"
+# What was trained on in an epoch that was begun before nobody knows: the first that is told is whole.
+grep -Eq '"coverage":\[(0,)+(1,|0\])' <<< "$summary" || fail "epochs begun before: $(grep -o '"coverage":[^]]*' <<< "$summary")"
 
 # The same under -q; and where no file is whole nobody trains anew.
 mkdir spoilt

@@ -146,6 +146,8 @@ static bool on_line(struct child *child, struct report_line *line)
         child->epoch = progress->epoch;
         child->progress = progress->progress; /* NAN: not told */
         child->passes = progress->passes;
+        if (!child->progressed && child->resumed > 0) child->passes_before = child->passes + 1;
+        child->progressed = true;
         child->loss = progress->loss;
         child->drift = progress->drift;
         child->samples_per_s = progress->samples_per_s;

@@ -48,6 +48,8 @@ struct child {
     bool came_in;     /* its training began, or had ended before it came */
     uint64_t resumed; /* steps of the checkpoint it brought along; 0: none */
     uint64_t step, steps_before, passes;
+    uint64_t passes_before; /* that it had begun before this run did, by its checkpoint; ... */
+    bool progressed;        /* ... known once it has told of progress */
     double epoch, progress, loss, drift, samples_per_s;
     uint64_t live, bytes_sent, bytes_before;
     uint64_t bytes_trained;               /* when its training ended; 0: it has not */

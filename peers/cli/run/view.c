@@ -352,11 +352,20 @@ static uint64_t least_passes(const struct run *run, bool live)
     return least;
 }
 
+/* Of an epoch that was begun before nobody knows what was trained on then. */
+static void drop_resumed(const struct run *run, struct report_summary *sum)
+{
+    for (uint32_t i = 0; i < run->nodes; i++)
+        for (uint64_t k = 0; k < run->children[i].passes_before && k < sum->coverage_count; k++)
+            sum->coverage[k] = 0;
+}
+
 static void add_coverage(const struct run *run, struct report_summary *sum)
 {
     struct coverage coverage;
     if (!shared_coverage_map(run->coverage, (uint32_t)run->samples, &coverage)) return;
     sum->coverage_count = coverage_parts(&coverage, sum->epochs, sum->coverage);
+    drop_resumed(run, sum);
     munmap(coverage.words, coverage_bytes(coverage.samples));
     sum->epochs_whole = coverage_whole(sum->coverage, sum->coverage_count, sum->epochs,
                                        least_passes(run, sum->live > 0),
