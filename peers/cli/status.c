@@ -239,8 +239,10 @@ static const char *state_of(const struct record *record)
                : "?";
 }
 
+/* Who stands aside trains, but makes no steps. */
 static const char *phase_of(const struct record *record)
 {
+    if (record->phase == PARLEY_PHASE_TRAIN && record->aside) return "aside";
     return record->phase <= PARLEY_PHASE_LEFT ? parley_phase_name((enum parley_phase)record->phase)
                                               : "?";
 }

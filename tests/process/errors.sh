@@ -132,14 +132,15 @@ expect 4 'refused' status 127.0.0.1:1
 expect 4 'hint: check the addresses of --join' node --join 127.0.0.1:1 --join-timeout 1ms
 expect 2 '"nowhere"' status nowhere
 # Somebody else's port: one that answers, one that hangs up, one that answers as a node would, but with
-# a progress that is no number, and one that goes on answering, but no byte in time for the next: an
-# answer has some seconds, not each of its bytes.
+# a progress that is no number and a member that stands aside, and one that goes on answering, but no
+# byte in time for the next: an answer has some seconds, not each of its bytes.
 : > port
 python3 - > port << 'END' &
 import select, socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-report = b"\x81\xa8progress\xcb\x7f\xf8\0\0\0\0\0\0"
+report = (b"\x83\xa8progress\xcb\x7f\xf8\0\0\0\0\0\0\xa5total\x01"
+          b"\xa1r\x91\x85\xa1n\xa1a\xa1a\xa3b:1\xa1b\x01\xa1p\x01\xa2as\x01")
 frame = b"Py\x01\x18%c\0\0\0" % len(report) + report
 for answer in (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"", frame):
     peer = listener.accept()[0]
@@ -156,6 +157,7 @@ port=$(grep -m 1 . < <(exec tail -n +1 -f --pid=$server port))
 expect 4 'answers in another protocol; is this a parley node?' status 127.0.0.1:$port
 expect 4 'closed the connection: no parley node, or one that ends' status 127.0.0.1:$port
 expect 0 'progress 0%   drift 0' status 127.0.0.1:$port
+grep -q '^a  *alive  *aside ' out || { fail "status of who stands aside:"; cat out; }
 expect 4 'no answer; is this a parley node?' status 127.0.0.1:$port
 kill $server 2> /dev/null
 wait $server 2> /dev/null
