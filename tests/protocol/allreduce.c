@@ -884,6 +884,27 @@ Test(allreduce, of_two_that_cannot_reach_each_other_one_stands_aside_until_they_
     }
 }
 
+Test(allreduce, who_has_never_heard_of_the_one_on_its_left_stands_aside_too)
+{
+    /* It has nothing in hand: it waits for a first word before it makes anything. */
+    for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
+        struct standing standing = {0};
+        struct ring_scene scene = {.strategy = on_ring[k],
+                                   .nodes = 3,
+                                   .seed = 11,
+                                   .latency_us = 200,
+                                   .vectors = {.parameters = 64}};
+        struct parley_sim *sim = begin(&scene);
+        part(sim, 1, 2);
+        parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_standing, &standing);
+        scene_run(sim, 60 * SECOND);
+        cr_assert(standing.aside == 1 && standing.last == 2, "%d: %u", (int)k, standing.aside);
+        expect_moves(sim, 0);
+        expect_moves(sim, 2);
+        end(sim, &scene);
+    }
+}
+
 Test(allreduce, who_stands_aside_takes_the_sums_from_another_if_the_first_dies)
 {
     for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {

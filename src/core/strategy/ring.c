@@ -461,7 +461,7 @@ static void stand_aside(struct parley_node *node, int lost)
 static void mind_reach(struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
-    bool waits = ring->made && ring->stage == RING_RESTING;
+    bool waits = ring->stage == RING_RESTING; /* perhaps for a first word of who is on its left */
     if (phase_of(node) != PARLEY_PHASE_TRAIN || !(waits || is_aside(node))) return;
     int lost = out_of_reach(node);
     if (lost != NONE) {
