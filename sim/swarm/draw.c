@@ -82,8 +82,8 @@ static void draw_settings(struct swarm *s)
 }
 
 /* Drawn from streams of their own: a seed that lives by gossip on plain links lives as it did
- * before there were others. Of the streams for links, sizes, room, lanes, rares and votes one was
- * taken by which that goes for the seeds that tests name. */
+ * before there were others. Of the streams for links, sizes, room, lanes, rares, votes and walls
+ * one was taken by which that goes for the seeds that tests name. */
 enum {
     STREAM_STRATEGY = 0x5379,
     STREAM_LINKS = 0x538c,
@@ -92,7 +92,8 @@ enum {
     STREAM_ROOM = 0x55dd,
     STREAM_LANES = 0x6fe3,
     STREAM_RARES = 0xdc2665,
-    STREAM_VOTES = 0x13db
+    STREAM_VOTES = 0x13db,
+    STREAM_WALLS = 0xfb
 };
 
 /* Most are few, where little hides; some are more than a node keeps sketches of. */
@@ -200,7 +201,8 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
                         .links = rng_init(seed, STREAM_LINKS),
                         .copies = rng_init(seed, STREAM_COPIES),
                         .rares = rng_init(seed, STREAM_RARES),
-                        .votes = rng_init(seed, STREAM_VOTES)};
+                        .votes = rng_init(seed, STREAM_VOTES),
+                        .walls = rng_init(seed, STREAM_WALLS)};
     struct rng *rng = &s->rng, lanes = rng_init(seed, STREAM_LANES);
     s->nodes = draw_nodes(rng, seed);
     draw_settings(s);
@@ -208,6 +210,7 @@ int swarm_draw(struct swarm *s, uint64_t seed, int strategy)
     s->room = draw_room(s, seed);
     s->narrow = swarm_chance(&lanes, 2);
     s->links_fail = swarm_chance(&s->links, 4);
+    s->walled = swarm_chance(&s->walls, 12);
     draw_codec(s);
     draw_rare(s);
     if (swarm_chance(rng, 3)) s->stop_at_train = rng_below(rng, 1u << s->nodes);

@@ -320,6 +320,28 @@ static void stop_all(struct swarm *s)
         parley_sim_stop(s->sim, i, PARLEY_STOP_OPERATOR);
 }
 
+/* Two that don't reach each other for good, as behind two NATs. Who is between them has trained,
+ * too: it can give one's model to the other. */
+static void wall_off(struct swarm *s)
+{
+    uint32_t train[SWARM_NODES_MAX], count = 0;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(s->sim, i, &view);
+        if (swarm_goes_on(s, i) && !s->left[i] && view.phase == PARLEY_PHASE_TRAIN)
+            train[count++] = i;
+    }
+    if (count < 3 || s->topology != PARLEY_TOPOLOGY_COMPLETE) return;
+    uint32_t at = rng_below(&s->walls, count), step = 1 + rng_below(&s->walls, count - 1);
+    uint32_t a = train[at], b = train[(at + step) % count];
+    say_act(s, a, "wall");
+    say_act(s, b, "wall");
+    parley_sim_block(s->sim, a, b);
+    parley_sim_block(s->sim, b, a);
+    s->hushed |= 1u << a | 1u << b;
+    s->silent = true;
+}
+
 void swarm_calm(struct swarm *s)
 {
     uint64_t after_us = s->kinds & 1u << SWARM_LOSS ? LOST_US : s->links_fail ? TWICE_US : SECOND;
@@ -337,6 +359,7 @@ void swarm_calm(struct swarm *s)
         parley_sim_disk_slow(s->sim, i, 0);
         if (!s->up[i] && s->agreed_count == 0 && swarm_chance(&s->rng, 2)) start(s, i);
     }
+    if (s->walled) wall_off(s);
     if (swarm_chance(&s->asides, 3)) swarm_views(s);
     if (swarm_chance(&s->asides, 8)) stop_all(s);
     swarm_run(s, swarm_between(&s->rng, 0, 20 * SECOND));
@@ -355,4 +378,5 @@ void swarm_stop(struct swarm *s)
         for (int i = 0; i < 60 && !ended(s, s->nodes); i++)
             if (!swarm_run(s, SECOND)) return;
     }
+    parley_sim_heal(s->sim);
 }

@@ -49,8 +49,9 @@ struct swarm_rare {
 struct swarm {
     struct parley_sim *sim;
     struct sim_watch *watch;
-    struct rng rng, asides, links, copies, rares, votes; /* all but the first: what was added since
-                                                            leaves older draws as they were */
+    struct rng rng, asides, links, copies, rares, votes, walls; /* all but the first: what was added
+                                                                   since leaves older draws as they
+                                                                   were */
     struct swarm_rare rare;
     uint32_t nodes, seeds, min_peers, mix_every;
     uint32_t room;                      /* for links; 0: as is the default */
@@ -76,6 +77,7 @@ struct swarm {
     uint32_t kinds;                      /* set of the acts that this seed allows */
     bool votes_again; /* under a majority: nodes start anew, one that has agreed among them */
     bool remembers;   /* then: it is known of those whether they have held a model */
+    bool walled;      /* two that train don't reach each other from the calm on */
     bool spares;      /* seeds are neither killed nor paused, and do not leave */
     bool links_fail;  /* cuts at random, dials that come twice, clogs */
     bool excludes, apart, lossy, late;

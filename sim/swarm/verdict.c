@@ -231,7 +231,8 @@ static void check_progress(struct swarm *s)
     for (uint32_t i = 0; i < s->nodes && all_train(s); i++) {
         if (!was_there[i] || !is_there(s, i)) continue;
         parley_sim_view(s->sim, i, &after);
-        bool wants = training_wants(s->sim->hosts[i].node); /* it has steps of its budget left */
+        const struct parley_node *core = s->sim->hosts[i].node;
+        bool wants = training_wants(core) && !self_of(core)->aside; /* its budget has steps left */
         if (wants && after.version == before[i].version)
             fail(s, "in the calm it does not train on", i);
         if (averages_in_pairs(s) && there > 1 && after.ledger.applied == before[i].ledger.applied)
