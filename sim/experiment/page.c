@@ -2,6 +2,7 @@
 #include "experiment/page.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +56,16 @@ static void add_version(struct text *text, const struct plan *plan)
     chart_text(text, core ? core : "default");
 }
 
-/* The SVG's body between its tags, whose height is known when it has been drawn. */
-static void add_svg(struct text *page, struct text *body, double height, bool alone)
+/* The SVG's body between its tags, whose size is known when it has been drawn. */
+static void add_svg(struct text *page, struct text *body, double width, double height, bool alone)
 {
     char *bytes = text_take(body);
     if (!bytes) {
         page->failed = true;
         return;
     }
-    text_add(page, "%s<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\"%s>\n",
-             alone ? "" : "<div class=\"wide\">", PICTURE_WIDTH + (alone ? 40 : 0), height,
+    text_add(page, "%s<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\"%s>\n",
+             alone ? "" : "<div class=\"wide\">", width + (alone ? 40 : 0), height,
              alone ? "" : " role=\"img\"");
     text_add(page, "%s</svg>%s\n", bytes, alone ? "" : "</div>");
     free(bytes);
@@ -72,8 +73,8 @@ static void add_svg(struct text *page, struct text *body, double height, bool al
 
 /* ---- SVG alone ------------------------------------------------------------------------------- */
 
-/* Text of several lines, a text element each. */
-static double add_lines(struct text *svg, char *lines, double top)
+/* Text of several lines, a text element each; the picture's width grows to the longest. */
+static double add_lines(struct text *svg, char *lines, double top, double *width)
 {
     double y = top;
     if (!lines) svg->failed = true;
@@ -81,6 +82,7 @@ static double add_lines(struct text *svg, char *lines, double top)
         size_t length = strcspn(line, "\n");
         char *next = line + length + (line[length] != '\0');
         line[length] = '\0';
+        *width = fmax(*width, 4 + PICTURE_CHARACTER * (double)text_width(line));
         text_add(svg, "<text class=\"mono\" x=\"4\" y=\"%.1f\" xml:space=\"preserve\">", y += 16);
         chart_text(svg, line);
         text_add(svg, "</text>\n");
@@ -90,15 +92,15 @@ static double add_lines(struct text *svg, char *lines, double top)
     return y - top + 16;
 }
 
-/* Breaks a command line before the flags that pass the picture's width. */
+/* Breaks a command line before the words that pass the picture's width. */
 static char *wrap(char *line)
 {
-    char *broken = line, *flag = line;
-    while (flag && (flag = strstr(flag + 1, " --")) != NULL) {
-        size_t length = strcspn(flag + 1, " ");
-        if (flag + length - broken < COMMAND_COLUMNS) continue;
-        *flag = '\n';
-        broken = flag;
+    char *broken = line, *blank = line;
+    while (blank && (blank = strchr(blank + 1, ' ')) != NULL) {
+        size_t length = strcspn(blank + 1, " ");
+        if (blank + length - broken < COMMAND_COLUMNS) continue;
+        *blank = '\n';
+        broken = blank;
     }
     return line;
 }
@@ -156,18 +158,18 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     text_add(&svg, "</style>\n");
     text_add(&svg, "<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n"
                    "<g transform=\"translate(20 14)\">\n");
-    double y = picture_legend(&svg, plan, 0);
+    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, 0, &width);
     y += picture_curves(&svg, plan, outcomes, y);
     y += effect_charts(&svg, plan, outcomes, y);
-    y += add_lines(&svg, notes(plan), y) + 10;
-    y += add_lines(&svg, tally_table(plan, outcomes), y);
+    y += add_lines(&svg, notes(plan), y, &width) + 10;
+    y += add_lines(&svg, tally_table(plan, outcomes), y, &width);
     y += picture_topologies(&svg, plan, outcomes, reader, y + 10) + 10;
     text_add(&svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">", y + 10);
     add_version(&svg, plan);
     text_add(&svg, "</text>\n");
-    y += 10 + add_lines(&svg, wrap(repeat_line(plan->base)), y + 10);
+    y += 10 + add_lines(&svg, wrap(repeat_line(plan->base)), y + 10, &width);
     text_add(&svg, "</g>\n");
-    add_svg(&page, &svg, y + 24, true);
+    add_svg(&page, &svg, width, y + 24, true);
     return text_take(&page);
 }
 
@@ -269,7 +271,7 @@ static void add_section(struct text *page, const char *head, struct text *svg, d
 {
     if (height > 0) {
         text_add(page, "%s", head);
-        add_svg(page, svg, height, false);
+        add_svg(page, svg, PICTURE_WIDTH, height, false);
     } else
         text_close(svg);
 }
@@ -281,9 +283,9 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     text_init(&page, PAGE_BYTES_MAX);
     text_init(&svg, PAGE_BYTES_MAX);
     add_head(&page, plan);
-    double y = picture_legend(&svg, plan, 0);
+    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, 0, &width);
     y += picture_curves(&svg, plan, outcomes, y);
-    add_svg(&page, &svg, y, false);
+    add_svg(&page, &svg, width, y, false);
     add_taken(&page, "<p class=\"note\">", notes(plan), "</p>\n");
     add_table(&page, plan, outcomes);
     add_unheeded(&page, plan);

@@ -17,7 +17,7 @@ enum { CHART_WIDTH = 470, CHART_HEIGHT = 260, GAP = 20, LEGEND_ROW = 20, LEGEND_
 
 /* ---- Legend ---------------------------------------------------------------------------------- */
 
-double picture_legend(struct text *svg, const struct plan *plan, double top)
+double picture_legend(struct text *svg, const struct plan *plan, double top, double *width)
 {
     uint32_t shown = plan->groups < LEGEND_MAX ? plan->groups : LEGEND_MAX, columns;
     size_t widest = 0;
@@ -27,11 +27,12 @@ double picture_legend(struct text *svg, const struct plan *plan, double top)
         if (!labels[g]) svg->failed = true;
         if (labels[g] && text_width(labels[g]) > widest) widest = text_width(labels[g]);
     }
-    columns = (uint32_t)(PICTURE_WIDTH / (60 + 6.8 * (double)widest));
-    if (columns < 1) columns = 1;
+    double label = 60 + PICTURE_CHARACTER * (double)widest;
+    *width = fmax(*width, label);
+    columns = (uint32_t)(*width / label);
     if (columns > shown) columns = shown;
     for (uint32_t g = 0; g < shown; g++) {
-        double x = g % columns * (PICTURE_WIDTH / (double)columns) + 4;
+        double x = g % columns * (*width / (double)columns) + 4;
         double y = top + 14 + g / columns * LEGEND_ROW;
         chart_sample(svg, g, x, y);
         text_add(svg, "<text x=\"%.1f\" y=\"%.1f\">", x + 38, y);

@@ -169,6 +169,20 @@ for rule in re.findall(r"[{\"][^{}\"]*var\(--[^{}\"]*[}\"]", open("again.svg").r
     assert re.fullmatch(r"[{\"](?:.*;)?([a-z]+):#[0-9a-f]+;\1:var\(--[a-z0-9]+\)[}\"]", rule), rule
 END
 
+# A picture is as wide as its widest line of text, at 6.6 a character; a long command is broken.
+long='slow=2:30%@1% slow=2:30%@2% slow=2:30%@3% slow=2:30%@4% slow=2:30%@5% slow=2:30%@6%'
+"$parley" sim -q --nodes 2 --model quadratic:10 --steps 2 --fault "none or $long or $long kill:1@90%" --report wide.svg > /dev/null 2>&1
+python3 - << 'END' || fail "text beyond the edge of a picture"
+import html, re
+page = open("wide.svg").read()
+right = int(re.search(r'viewBox="0 0 (\d+)', page)[1])
+ends = []
+for x, text in re.findall(r'<text(?: class="mono"|) x="([\d.]+)" y="[^"]*"[^>]*>([^<]*)<', page):
+    ends.append((20 + float(x) + 6.6 * len(html.unescape(text)), text))
+assert max(ends)[0] <= right and len(ends) > 8, (right, max(ends))
+assert max(end for end, text in ends if "--" in text) <= 1000, ends[-1]
+END
+
 # Three numbers make a chart of the end results against them, with a point each: the means of the
 # seeds. Who does not heed the setting is a level line. Two of them, or words, make none.
 "$parley" sim -q --nodes 4 --model softmax --steps 40 --mix-every 16,1,4 --batch 16,32 --partition iid,shards \
