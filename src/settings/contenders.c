@@ -64,18 +64,17 @@ static int add_own(struct contender *contender, char *own, char *clause)
 static int unknown_strategy(const char *word, char *clause)
 {
     const char *const *valid = option_info(OPTION_ID_STRATEGY)->valid;
-    char quoted[TEXT_QUOTED_BYTES], hint[NEAREST_CLAUSE_BYTES], list[400] = "";
-    struct nearest nearest = nearest_start(word);
-    nearest_try(&nearest, "single");
-    nearest_try(&nearest, "all");
-    for (int i = 0; valid[i]; i++) {
-        size_t length = strlen(list);
-        nearest_try(&nearest, valid[i]);
-        snprintf(list + length, sizeof list - length, "%s, ", valid[i]);
-    }
-    return sweep_refuse(clause, "has %s, which is not a strategy%s (valid: %ssingle, all)",
-                        text_quote(quoted, word), nearest_clause(hint, nearest_take(&nearest)),
-                        list);
+    const char *words[sizeof option_info(0)->valid / sizeof *valid + 2];
+    char quoted[TEXT_QUOTED_BYTES], inner[SETTINGS_WHY_BYTES];
+    int count = 0;
+    for (; valid[count]; count++)
+        words[count] = valid[count];
+    words[count++] = "single";
+    words[count++] = "all";
+    words[count] = NULL;
+    int error = value_word(word, words, "is not a strategy", &count, inner);
+    return error ? sweep_refuse(clause, "has %s, which %.700s", text_quote(quoted, word), inner)
+                 : 0;
 }
 
 static void close_one(struct contender *contender)

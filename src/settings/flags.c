@@ -133,7 +133,8 @@ static int take_flag(struct settings *settings, enum option_id id, const char *v
 static int take_operand(struct settings *settings, int *count, const char *word, char *why)
 {
     const struct verb_info *info = verb_info(settings->verb);
-    char quoted[TEXT_QUOTED_BYTES], clause[NEAREST_CLAUSE_BYTES];
+    char quoted[TEXT_QUOTED_BYTES], clause[SETTINGS_WHY_BYTES];
+    int place;
     text_quote(quoted, word);
     if (*count == info->operands_max) {
         snprintf(why, SETTINGS_WHY_BYTES, "%s: parley %s takes %s%s", quoted, info->name,
@@ -141,21 +142,10 @@ static int take_operand(struct settings *settings, int *count, const char *word,
         return PARLEY_EUSAGE;
     }
     settings->operands[(*count)++] = word;
-    if (*count > 1 || !info->first[0]) return 0;
-    struct nearest nearest = nearest_start(word);
-    for (int i = 0; info->first[i]; i++) {
-        if (value_word_fits(word, info->first[i])) return 0;
-        nearest_try(&nearest, info->first[i]);
-    }
-    struct text text;
-    text_init(&text, SETTINGS_WHY_BYTES - 1);
-    text_add(&text, "%s %s%s (valid: ", quoted, info->first_is,
-             nearest_clause(clause, nearest_take(&nearest)));
-    option_add_words(&text, info->first);
-    text_add(&text, ")");
-    char *bytes = text_take(&text);
-    snprintf(why, SETTINGS_WHY_BYTES, "%s", bytes ? bytes : info->first_is);
-    free(bytes);
+    if (*count > 1 || !info->first[0] ||
+        value_word(word, info->first, info->first_is, &place, clause) == 0)
+        return 0;
+    snprintf(why, SETTINGS_WHY_BYTES, "%s %.700s", quoted, clause);
     return PARLEY_EUSAGE;
 }
 

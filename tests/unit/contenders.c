@@ -73,7 +73,7 @@ Test(contenders, each_may_have_settings_of_its_own)
 
 Test(contenders, what_is_none_is_refused_by_name)
 {
-    expect_refused("ps-ssp", "has \"ps-ssp\", which is not a strategy");
+    expect_refused("ps-ssp", "has \"ps-ssp\", which lacks S: write ps-ssp:S (valid: gossip, ");
     expect_refused("gosip", "did you mean \"gossip\"?");
     expect_refused("gossip,", "an empty name");
     expect_refused("gossip or ", "an empty name");

@@ -160,6 +160,9 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("topology rign", NULL,
            "\"rign\" is not a topology; did you mean \"ring\"? "
            "(valid: complete, ring, torus, exponential, star, regular:K, base:K, file:PATH)");
+    expect("topology regular:", NULL,
+           "\"regular:\" lacks K: write regular:K "
+           "(valid: complete, ring, torus, exponential, star, regular:K, base:K, file:PATH)");
     expect("model", NULL, "parley model needs inspect|eval|predict|verify|export|sample FILE");
     expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
 }

@@ -60,47 +60,52 @@ bool value_word_fits(const char *word, const char *valid)
     return strncmp(word, valid, length) == 0 && word[length] != '\0';
 }
 
-/* The place of `word` among the valid ones, or a clause that lists them. */
-static int parse_word(const struct option_info *option, const char *word, int *place, char *clause)
+int value_word(const char *word, const char *const *valid, const char *is_none, int *place,
+               char clause[SETTINGS_WHY_BYTES])
 {
     char head[64], hint[NEAREST_CLAUSE_BYTES];
     snprintf(head, sizeof head, "%.*s", (int)strcspn(word, ":"), word);
     struct nearest nearest = nearest_start(head);
-    for (int i = 0; option->valid[i]; i++) {
-        if (value_word_fits(word, option->valid[i])) {
+    for (int i = 0; valid[i]; i++) {
+        if (value_word_fits(word, valid[i])) {
             *place = i;
             return 0;
         }
         char plain[32];
-        snprintf(plain, sizeof plain, "%.*s", (int)strcspn(option->valid[i], ":"),
-                 option->valid[i]);
+        snprintf(plain, sizeof plain, "%.*s", (int)strcspn(valid[i], ":"), valid[i]);
         size_t before = nearest.distance;
         nearest_try(&nearest, plain);
-        if (nearest.distance < before) nearest.word = option->valid[i];
+        if (nearest.distance < before) nearest.word = valid[i];
     }
     struct text text;
     text_init(&text, SETTINGS_WHY_BYTES - 1);
     const char *near = nearest_take(&nearest);
-    for (int i = 0; option->valid[i]; i++) /* "gpt:" may be gpt or gpt:... */
-        if (strncmp(option->valid[i], head, strlen(head)) == 0 &&
-            strcmp(option->valid[i] + strlen(head), ":") == 0)
-            near = option->valid[i];
-    bool is_data = strcmp(option->name, "data") == 0 || strcmp(option->name, "test") == 0;
-    const char *what = is_data ? "kind of data" : option->name;
+    for (int i = 0; valid[i]; i++) /* "gpt:" may be gpt or gpt:... */
+        if (strncmp(valid[i], head, strlen(head)) == 0 && strcmp(valid[i] + strlen(head), ":") == 0)
+            near = valid[i];
     if (near && nearest.distance == 0 && strchr(near, ':'))
         text_add(&text, "lacks %s: write %s%s", option_operand(near), near, option_operand(near));
     else if (near && nearest.distance == 0)
         text_add(&text, "is more than \"%s\"", near);
     else
-        text_add(&text, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
+        text_add(&text, "%s", is_none);
     if (nearest.distance > 0) text_add(&text, "%s", nearest_clause(hint, near));
     text_add(&text, " (valid: ");
-    option_add_words(&text, option->valid);
+    option_add_words(&text, valid);
     text_add(&text, ")");
     char *bytes = text_take(&text);
     snprintf(clause, SETTINGS_WHY_BYTES, "%s", bytes ? bytes : "is not valid");
     free(bytes);
     return PARLEY_EUSAGE;
+}
+
+static int parse_word(const struct option_info *option, const char *word, int *place, char *clause)
+{
+    char is_none[64];
+    bool is_data = strcmp(option->name, "data") == 0 || strcmp(option->name, "test") == 0;
+    const char *what = is_data ? "kind of data" : option->name;
+    snprintf(is_none, sizeof is_none, "is not %s %s", strchr("aeiou", what[0]) ? "an" : "a", what);
+    return value_word(word, option->valid, is_none, place, clause);
 }
 
 static int parse_flag(const char *text, bool *flag, char *clause)
