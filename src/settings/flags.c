@@ -96,10 +96,31 @@ static bool is_exact(const char *token, const char *name)
            (token[2 + length] == '\0' || token[2 + length] == '=');
 }
 
+/* Options of one name, of other verbs each, are one to who reads of it. */
+static int check_verb(const struct settings *settings, enum option_id id, char *why)
+{
+    const struct option_info *info = option_info(id);
+    char text[VERBS_TEXT_BYTES];
+    unsigned verbs = 0;
+    if (info->verbs & VERB_BIT(settings->verb)) return 0;
+    for (int other = 0; other < OPTION_ID_COUNT; other++)
+        if (strcmp(option_info((enum option_id)other)->name, info->name) == 0)
+            verbs |= option_info((enum option_id)other)->verbs;
+    snprintf(why, SETTINGS_WHY_BYTES, "--%s is an option of %s, not of %s", info->name,
+             verbs_text(verbs, text), verb_info(settings->verb)->name);
+    return PARLEY_EUSAGE;
+}
+
 static int missing_value(enum option_id id, char *why)
 {
     snprintf(why, SETTINGS_WHY_BYTES, "--%s: needs a value, %s", option_info(id)->name,
              option_info(id)->metavar);
+    return PARLEY_EUSAGE;
+}
+
+static int needless_value(enum option_id id, char *why)
+{
+    snprintf(why, SETTINGS_WHY_BYTES, "--%s takes no value", option_info(id)->name);
     return PARLEY_EUSAGE;
 }
 
@@ -119,12 +140,6 @@ static int check_swallowed(enum option_id id, const char *value, char *why)
 static int take_flag(struct settings *settings, enum option_id id, const char *value, char *why)
 {
     const struct option_info *info = option_info(id);
-    if (!(info->verbs & VERB_BIT(settings->verb))) {
-        char verbs[VERBS_TEXT_BYTES];
-        snprintf(why, SETTINGS_WHY_BYTES, "--%s is an option of %s, not of %s", info->name,
-                 verbs_text(info->verbs, verbs), verb_info(settings->verb)->name);
-        return PARLEY_EUSAGE;
-    }
     struct put_place place = {.origin = ORIGIN_FLAG};
     snprintf(place.label, sizeof place.label, "--%s", info->name);
     return put_value(settings, id, info->metavar ? value : "true", &place, why);
@@ -173,8 +188,8 @@ static int take_all(struct settings *settings, int argc, char *const *argv, char
             enum option_id other = OPTION_ID_COUNT;
             if (optopt >= LONG_BASE) other = (enum option_id)(optopt - LONG_BASE);
             if (other < OPTION_ID_COUNT && is_exact(token, option_info(other)->name)) {
-                snprintf(why, SETTINGS_WHY_BYTES, "--%s takes no value", option_info(other)->name);
-                error = PARLEY_EUSAGE;
+                error = check_verb(settings, other, why);
+                if (!error) error = needless_value(other, why);
             } else if (optopt > 0 && optopt < LONG_BASE) {
                 char letter[3] = {'-', (char)optopt, '\0'};
                 error = unknown_flag(settings->verb, letter, why);
@@ -185,12 +200,15 @@ static int take_all(struct settings *settings, int argc, char *const *argv, char
                                      : by_letter(optopt, settings->verb);
             const char *token = judged_token(argv, false);
             bool abbreviated = optopt >= LONG_BASE && !is_exact(token, option_info(id)->name);
-            error = abbreviated ? unknown_flag(settings->verb, token, why) : missing_value(id, why);
+            error = abbreviated ? unknown_flag(settings->verb, token, why)
+                                : check_verb(settings, id, why);
+            if (!error) error = missing_value(id, why);
         } else {
             const char *token = judged_token(argv, separate);
             if (found >= LONG_BASE) id = (enum option_id)(found - LONG_BASE);
             if (found >= LONG_BASE && !is_exact(token, option_info(id)->name))
                 error = unknown_flag(settings->verb, token, why);
+            if (!error) error = check_verb(settings, id, why);
             if (!error && separate) error = check_swallowed(id, optarg, why);
             if (!error) error = take_flag(settings, id, optarg, why);
         }

@@ -132,7 +132,13 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "\"--strateg\" is not an option of run; did you mean --strategy? "
            "(parley help run lists them)");
     expect("node --fault kill:n0@5s", NULL, "--fault is an option of run and sim, not of node");
+    expect("topology ring --json", NULL,
+           "--json is an option of run, node, sim, status, bench and model, not of topology");
+    expect("topology ring --json -q", NULL,
+           "--json is an option of run, node, sim, status, bench and model, not of topology");
     expect("run --quiet=3", NULL, "--quiet takes no value");
+    expect("topology ring --quiet=3", NULL,
+           "--quiet is an option of run, node and sim, not of topology");
     expect(
         "sim --json -q", NULL,
         "--json: needs a value, FILE|-, and \"-q\" begins as a flag does; --json=-q if it is the "
