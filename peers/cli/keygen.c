@@ -47,6 +47,9 @@ int keygen_command(const struct settings *settings)
 {
     char text[TLS_KEY_DIGITS + 2], why[256];
     const char *path = settings->operands[0];
+    if (strcmp(path, "-") == 0)
+        return say_failure(PARLEY_EUSAGE,
+                           "\"-\": a key is not written to stdout; name a file (./- is one)");
     int error = draw(text, why, sizeof why);
     if (!error) error = write_new(path, text, why, sizeof why);
     return error ? say_failure(error, why) : 0;

@@ -158,8 +158,10 @@ static int take_operand(struct settings *settings, int *count, const char *word,
     }
     settings->operands[(*count)++] = word;
     if (*count > 1 || !info->first[0] ||
-        value_word(word, info->first, info->first_is, &place, clause) == 0)
-        return 0;
+        value_word(word, info->first, info->first_is, &place, clause) == 0) {
+        if (word[0] != '\0') return 0;
+        snprintf(clause, sizeof clause, "is empty: parley %s takes %s", info->name, info->operands);
+    }
     snprintf(why, SETTINGS_WHY_BYTES, "%s %.700s", quoted, clause);
     return PARLEY_EUSAGE;
 }

@@ -21,6 +21,8 @@ said=$( (ulimit -f 0 && exec "$parley" keygen half) 2>&1) || status=$?
 [ "$said" = 'parley: half: File too large' ]
 [ ! -e half ]
 expect 2 'parley keygen needs FILE' keygen
+expect 2 'not written to stdout' keygen -
+expect 2 '"" is empty: parley keygen takes FILE' keygen ''
 
 expect 2 '--cluster-key: nokey: No such file' status 127.0.0.1:1 --cluster-key nokey
 expect 2 'cluster_key: nokey: No such file' node --model mlp:8 --cluster-key nokey
