@@ -76,7 +76,20 @@ static int read_bytes(const struct loading *l, const char *path, bool expand, ui
 typedef int pair_parser(struct dataset *set, struct bytes samples, struct bytes labels,
                         uint32_t classes, char *why, size_t why_size);
 
-/* Two files of a directory; unlabelled, the first of them. */
+/* Whether a model that is tried can't take such samples, whatever their labels are. */
+static bool has_other_shape(const struct loading *l, struct bytes samples, pair_parser *parse)
+{
+    struct dataset set;
+    char why[256];
+    if (l->shape->features == 0 || l->shape->numbers) return false;
+    bool other = parse(&set, samples, (struct bytes){0}, 0, why, sizeof why) == 0 &&
+                 set.features != l->shape->features;
+    dataset_close(&set);
+    return other;
+}
+
+/* Two files of a directory; unlabelled, the first of them. Where both labels and shape are not the
+ * model's, the shape is what to tell of: the labels are left out, and who compares shapes tells. */
 static int load_pair(const struct loading *l, struct dataset *set, const char *directory,
                      const char *samples_name, const char *labels_name, pair_parser *parse)
 {
@@ -90,6 +103,8 @@ static int load_pair(const struct loading *l, struct dataset *set, const char *d
     if (!error && !l->shape->unlabelled)
         error = read_bytes(l, labels_path, expand, &labels_bytes, &labels);
     if (!error) error = parse(set, samples, labels, l->classes, l->why, l->why_size);
+    if (error == PARLEY_EDATA && labels.data && has_other_shape(l, samples, parse))
+        error = parse(set, samples, (struct bytes){0}, l->classes, l->why, l->why_size);
     free(samples_bytes);
     free(labels_bytes);
     return error;
@@ -127,8 +142,10 @@ static int load_table(const struct loading *l, struct dataset *set, const struct
 static int load_digits(const struct loading *l, struct dataset *set, bool test)
 {
     int error = digits_make(set, test, DIGITS_SEED);
+    bool other_shape = l->shape->features > 0 && set->features != l->shape->features;
     if (error || l->shape->unlabelled || l->classes == 0 || l->classes >= set->classes)
         return error;
+    if (other_shape) return 0; /* as in load_pair() */
     snprintf(l->why, l->why_size, "digits: labels 0 to %" PRIu32 ", the classes are 0 to %" PRIu32,
              set->classes - 1, l->classes - 1);
     dataset_close(set);
@@ -416,8 +433,11 @@ int source_load_inputs(struct dataset *set, const struct source_reader *reader, 
     if (why_size > 0) why[0] = 0;
     int error = parse_spec(&spec, text, &l);
     if (error) return error;
-    if (spec.format == TEXT || model->vocabulary[0])
-        return bad_spec(&l, text, "a text is gone on with, by model sample");
+    if (model->vocabulary[0]) {
+        snprintf(why, why_size, "the model is one of text: model sample goes on with one");
+        return PARLEY_EUSAGE;
+    }
+    if (spec.format == TEXT) return bad_spec(&l, text, "a text is gone on with, by model sample");
     if (model->columns) error = rows_read_lines(&shape.columns, model->columns);
     if (!error) error = load(&l, set, &spec, spec.format != IDX || has_own_test(&l, &spec));
     set->classes = model->classes;

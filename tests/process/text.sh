@@ -14,6 +14,7 @@ mv parley-model.safetensors m
 accuracy=$(grep -o '"accuracy":[0-9.]*' eval | cut -d: -f2)
 awk -v a="$accuracy" 'BEGIN { exit !(a > 0.7) }' || { echo "accuracy $accuracy"; exit 1; }
 expect 2 'the model is one of text' model eval m
+expect 2 'the model is one of text: model sample goes on' model predict m
 
 # A seed is a text; it goes on from the prompt, in the characters of the training text.
 "$parley" model sample m --prompt "she " --length 50 --seed 3 > one
@@ -68,6 +69,7 @@ for json in '' --json; do
     grep -q owned said
     if LC_ALL=C tr -d '\r\n -~' < said | grep -q .; then od -c said; exit 1; fi
 done
+expect 7 '400 values a sample, the model takes 2; --data is digits unless given' model eval odd
 for _ in $(seq 40); do echo "she$title sells$turned sea shells by the sea shore"; done > text
 "$parley" node --name odd --data text:text,window=8 --model gpt:1,8,1 --steps 1 --out odd > /dev/null 2>&1
 on_terminal said "$parley" model sample odd --length 500 --temperature 9

@@ -449,7 +449,7 @@ Test(source, inputs_of_another_width_are_refused)
                      "data, or 5 without a label");
     cr_expect_eq(source_load_inputs(&set, &reader, "csv:bare.csv", &text, why, sizeof why),
                  PARLEY_EUSAGE);
-    cr_expect_str_eq(why, "data \"csv:bare.csv\": a text is gone on with, by model sample");
+    cr_expect_str_eq(why, "the model is one of text: model sample goes on with one");
 }
 
 Test(source, specs_that_can_not_be_are_refused_by_name)
@@ -490,6 +490,8 @@ Test(source, digits_are_no_test_of_what_has_fewer_classes)
     /* Proves it of a training set and of a model, and that inputs are taken as they are; of a model
      * of numbers, who scales the set says it. */
     static const struct source_model three = {"", NULL, 3, 400, false, NULL};
+    static const struct source_model narrow = {"", NULL, 3, 5, false, NULL};
+    static const struct source_model alike = {"", NULL, 3, 1, false, NULL};
     static const struct source_model number = {"", NULL, 1, 400, true, NULL};
     uint8_t x[512] = {0}, y[512] = {0};
     struct source source;
@@ -506,6 +508,19 @@ Test(source, digits_are_no_test_of_what_has_fewer_classes)
     cr_expect_eq(source_load_test(&set, &reader, "digits", NULL, &three, why, sizeof why),
                  PARLEY_EDATA);
     cr_expect_str_eq(why, "digits: labels 0 to 9, the classes are 0 to 2");
+    /* Of another shape, whose labels are not what to blame, they are left to who compares shapes.
+     */
+    cr_expect_eq(source_load_test(&set, &reader, "digits", NULL, &narrow, why, sizeof why), 0);
+    dataset_close(&set);
+    y[at + 19] = 3;
+    put("e/x.npy", x, put_head(x, "|u1", "(20, 1)") + 20);
+    put("e/y.npy", y, at + 20);
+    cr_expect_eq(source_load_test(&set, &reader, "npy:d", "npy:e", &narrow, why, sizeof why), 0);
+    cr_expect(set.features == 1 && set.count == 20);
+    dataset_close(&set);
+    cr_expect_eq(source_load_test(&set, &reader, "npy:d", "npy:e", &alike, why, sizeof why),
+                 PARLEY_EDATA);
+    cr_expect(strstr(why, "label 3 of sample 19"), "%s", why);
     cr_expect_eq(source_load_inputs(&set, &reader, "digits", &three, why, sizeof why), 0);
     dataset_close(&set);
     cr_expect_eq(source_load_test(&set, &reader, "digits", NULL, &number, why, sizeof why), 0);

@@ -94,6 +94,14 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     return dataset_scale_by(set, file->meta.shift, file->meta.scale, file->meta.label);
 }
 
+/* Who named no data is not to wonder whose they are. */
+static void tell_default(const struct settings *settings, char *why, size_t why_size)
+{
+    size_t said = strlen(why);
+    if (settings->test || settings->values[OPTION_ID_DATA].origin > ORIGIN_DEFAULT) return;
+    snprintf(why + said, why_size - said, "; --data is %s unless given", settings->data);
+}
+
 /* Aligned, as the file's floats need not be. */
 static int take_parameters(struct trial *t, char *why, size_t why_size)
 {
@@ -129,6 +137,7 @@ static int open_trial(struct trial *t, const struct settings *settings, bool lab
     int error = environment_claim(1, why, why_size);
     if (!error) error = load(t, settings, labelled, why, why_size);
     if (!error) error = scale_as(&t->set, &t->opened->file, why, why_size);
+    if (error == PARLEY_EDATA) tell_default(settings, why, why_size);
     if (!error) error = trainer_new(&t->trainer, &options, &t->set, why, why_size);
     if (!error) error = take_parameters(t, why, why_size);
     return error ? error : model_check_digest(t->opened, why, why_size);
