@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Bytes of the UTF-8 sequence (RFC 3629) at the start of bytes[size], and its code point; 0: there
  * is none. What has a zero byte at its end may give a size beyond it. */
@@ -44,6 +45,21 @@ static inline bool plain_text(const char *bytes, size_t size)
     for (size_t at = 0, length; at < size; at += length)
         if ((length = plain_point(bytes + at, size - at)) == 0) return false;
     return true;
+}
+
+/* Writes the first character of bytes[size] as it stands between quotes in a message: what would
+ * end them, command a terminal or not be seen is escaped, as \", \\ or \xNN, a byte at a time.
+ * Returns the bytes written; *taken: those of the text. */
+static inline size_t plain_show(char out[5], const char *bytes, size_t size, size_t *taken)
+{
+    uint32_t code = 0;
+    size_t length = plain_point(bytes, size);
+    (void)plain_utf8(bytes, size, &code);
+    bool unseen = code == 0x200b || code == 0x2060 || code == 0xfeff;
+    *taken = length > 0 && !unseen ? length : 1;
+    if (length == 0 || unseen) return (size_t)snprintf(out, 5, "\\x%02x", (unsigned char)*bytes);
+    const char *escape = *bytes == '"' || *bytes == '\\' ? "\\" : "";
+    return (size_t)snprintf(out, 5, "%s%.*s", escape, (int)length, bytes);
 }
 
 /* Bytes for which it would be false become '?'. */

@@ -168,16 +168,8 @@ const char *text_quote(char out[TEXT_QUOTED_BYTES], const char *value)
     const char *p = value, *end = value + 48;
     size_t length = 0;
     out[length++] = '"';
-    while (*p && p < end) {
-        size_t bytes = plain_point(p, 4);
-        if (bytes == 0) {
-            length += (size_t)snprintf(out + length, 5, "\\x%02x", (unsigned char)*p++);
-            continue;
-        }
-        memcpy(out + length, p, bytes);
-        length += bytes;
-        p += bytes;
-    }
+    for (size_t taken; *p && p < end; p += taken)
+        length += plain_show(out + length, p, 4, &taken);
     snprintf(out + length, TEXT_QUOTED_BYTES - length, "%s", *p ? "…\"" : "\"");
     return out;
 }

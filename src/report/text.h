@@ -54,8 +54,8 @@ size_t text_point(const char *value, char out[5]);
 
 enum { TEXT_QUOTED_BYTES = 200 };
 
-/* "value" in double quotes for a message: bytes that are not printable as \xNN, clipped with an
- * ellipsis past 48 bytes. Returns out. */
+/* "value" in double quotes for a message, as plain_show() does, clipped with an ellipsis past 48
+ * bytes. Returns out. */
 const char *text_quote(char out[TEXT_QUOTED_BYTES], const char *value);
 
 #endif

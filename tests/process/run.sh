@@ -172,7 +172,7 @@ awk 'BEGIN {
     }
 }' > kinds.csv
 "$parley" run -n 3 --data csv:kinds.csv --model softmax --lr 0.1 --epochs 20 --out kinds -q > /dev/null
-"$parley" model inspect kinds | grep -qFx 'classes     "ant", "bee", "c"t"'
+"$parley" model inspect kinds | grep -qFx 'classes     "ant", "bee", "c\"t"'
 "$parley" model inspect --json kinds | python3 -c '
 import json, sys
 model = json.load(sys.stdin)
@@ -196,7 +196,7 @@ refused() {
     grep -qFx -- "$text" err
 }
 sed 's/bee/aaa/' kinds.csv > renamed.csv
-has='the training data: "ant", "bee", "c"t"'
+has='the training data: "ant", "bee", "c\"t"'
 refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
 refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
 

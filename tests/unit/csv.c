@@ -243,19 +243,20 @@ Test(csv, what_was_found_is_shown_in_its_own_letters)
     static const float values[] = {0, 0, 0};
     char found[64];
     expect_set("0,gr\xc3\xbcn\n0,\xd0\xb6\n0,\x1b[1m\xff\n", NULL, 3, 1, values,
-               (const uint16_t[]){1, 2, 0}, "\"?[1m?\", \"gr\xc3\xbcn\", \"\xd0\xb6\"");
+               (const uint16_t[]){1, 2, 0}, "\"\\x1b[1m\\xff\", \"gr\xc3\xbcn\", \"\xd0\xb6\"");
     expect_refused(
         "h\xc3\xb6he,k\n1,x\nzw\xc3\xb6lf,x\n", NULL,
         "t.csv:3: column 1 (\"h\xc3\xb6he\"): found \"zw\xc3\xb6lf\", expected a number");
-    cr_expect_str_eq(number_found(found, "1\xe2\x80\x8b", 4), "\"1???\"");
-    cr_expect_str_eq(number_found(found, "\357\273\2771", 4), "\"???1\"");
+    cr_expect_str_eq(number_found(found, "1\xe2\x80\x8b", 4), "\"1\\xe2\\x80\\x8b\"");
+    cr_expect_str_eq(number_found(found, "\357\273\2771", 4), "\"\\xef\\xbb\\xbf1\"");
     static const char longest[] = "123456789012345678901234567890123456789\xc3\xbc";
     cr_expect_str_eq(number_found(found, longest, sizeof longest - 1),
                      "\"123456789012345678901234567890123456789...\"");
     cr_expect_str_eq(number_found(found, longest + 1, sizeof longest - 2),
                      "\"23456789012345678901234567890123456789\xc3\xbc\"");
     cr_expect_str_eq(number_found(found, longest, sizeof longest - 2),
-                     "\"123456789012345678901234567890123456789?\"");
+                     "\"123456789012345678901234567890123456789...\"");
+    cr_expect_str_eq(number_found(found, "\"?\\", 3), "\"\\\"?\\\\\"");
 }
 
 Test(csv, a_test_set_has_the_columns_and_classes_of_its_training_set)

@@ -149,10 +149,11 @@ Test(libsvm, a_zero_byte_is_no_blank)
         char text[16];
         const char *why;
     } bad[] = {
-        {"1 1:1\0002:5\n", "t.svm:1:5: found \"1?2:5\", expected a number"},
-        {"1 1:1 \0\n", "t.svm:1:7: found \"?\", expected INDEX:VALUE, INDEX a whole number from 1 "
-                       "to 16777216"},
-        {"\0001 1:1\n", "t.svm:1:1: found \"?1\", expected a number as label"},
+        {"1 1:1\0002:5\n", "t.svm:1:5: found \"1\\x002:5\", expected a number"},
+        {"1 1:1 \0\n",
+         "t.svm:1:7: found \"\\x00\", expected INDEX:VALUE, INDEX a whole number from 1 "
+         "to 16777216"},
+        {"\0001 1:1\n", "t.svm:1:1: found \"\\x001\", expected a number as label"},
     };
     static const size_t sizes[] = {10, 8, 7};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

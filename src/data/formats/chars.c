@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/plain.h"
+#include "data/formats/number.h"
 
 struct reading {
     struct bytes file;
@@ -51,15 +52,15 @@ static int read_one(struct reading *r, struct names *vocabulary, bool test, uint
     if (n == 0) return refuse(r, "found byte 0x%02x, expected UTF-8 text", r->file.data[r->at]);
     uint32_t place = names_find(vocabulary, text, n);
     if (place == NAMES_NONE) {
-        char shown[5] = "?";
-        if (plain_point(text, n) > 0) snprintf(shown, sizeof shown, "%.*s", (int)n, text);
+        char shown[64];
+        number_found(shown, text, n);
         if (test)
             return refuse(
-                r, "found a character (first byte 0x%02x, \"%s\") that the training text has not",
+                r, "found a character (first byte 0x%02x, %s) that the training text has not",
                 (uint8_t)*text, shown);
         if (vocabulary->count == CHARS_MAX)
-            return refuse(r, "found a %uth different character, \"%s\", one too many",
-                          CHARS_MAX + 1, shown);
+            return refuse(r, "found a %uth different character, %s, one too many", CHARS_MAX + 1,
+                          shown);
         place = vocabulary->count;
         int error = names_add(vocabulary, text, n);
         if (error) return error;

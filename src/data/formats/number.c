@@ -84,14 +84,6 @@ bool number_parse(const char *text, size_t size, double *value)
     return isfinite((float)*value);
 }
 
-/* Bytes of the character at the start; 0: it can't be shown, or would not be seen. */
-static size_t visible(const char *text, size_t size)
-{
-    uint32_t code = 0;
-    (void)plain_utf8(text, size, &code);
-    return code == 0x200b || code == 0x2060 || code == 0xfeff ? 0 : plain_point(text, size);
-}
-
 const char *number_found(char out[64], const char *text, size_t size)
 {
     enum { SHOWN = 40 };
@@ -99,15 +91,14 @@ const char *number_found(char out[64], const char *text, size_t size)
         snprintf(out, 64, "nothing");
         return out;
     }
-    char shown[SHOWN + 1];
-    size_t n = 0;
-    while (n < size) {
-        size_t length = visible(text + n, size - n), whole = length > 0 ? length : 1;
-        if (n + whole > SHOWN) break;
-        memcpy(shown + n, length > 0 ? text + n : "?", whole);
-        n += whole;
+    char shown[SHOWN + 1] = "", one[5];
+    size_t at = 0, used = 0;
+    for (size_t taken; at < size; at += taken) {
+        size_t length = plain_show(one, text + at, size - at, &taken);
+        if (used + length > SHOWN) break;
+        strcpy(shown + used, one);
+        used += length;
     }
-    shown[n] = 0;
-    snprintf(out, 64, "\"%s%s\"", shown, n < size ? "..." : "");
+    snprintf(out, 64, "\"%s%s\"", shown, at < size ? "..." : "");
     return out;
 }

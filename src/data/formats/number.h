@@ -13,8 +13,8 @@
  * finite as a float. */
 bool number_parse(const char *text, size_t size, double *value);
 
-/* Writes a text from a file for a message: in quotes, at most 40 bytes of it in whole characters of
- * UTF-8, what is not printable or has no width as '?'; "nothing" if it is empty. Returns out. */
+/* Writes a text from a file for a message: in quotes, as plain_show() does, at most 40 bytes of
+ * that; "nothing" if it is empty. Returns out. */
 const char *number_found(char out[64], const char *text, size_t size);
 
 #endif
