@@ -16,6 +16,7 @@
 #include "parley/node.h"
 #include "settings/settings.h"
 
+struct summary;
 struct writer;
 
 int run_command(const struct settings *settings);
@@ -37,6 +38,7 @@ void say_open(const struct settings *settings);
 int say_start(void);
 void say_end(void);  /* all is written then; once one thread is left */
 void say_wait(void); /* until all that was said is written; before results go to stdout */
+void say_summary(const struct summary *summary); /* to stdout, and a remark, if any, after it */
 /* What was said, also to `beside` unless it is NULL, goes out if somebody reads. */
 void say_briefly(struct writer *beside);
 /* Ends the process here and now, after say_briefly(). */

@@ -18,6 +18,7 @@
 
 #include "cli.h"
 #include "report/lines.h"
+#include "report/summary.h"
 #include "writer.h"
 
 #define CLEAR "\r\033[K"
@@ -104,6 +105,17 @@ void say_end(void)
 void say_wait(void)
 {
     if (writer) writer_wait(writer);
+}
+
+void say_summary(const struct summary *summary)
+{
+    char *text = summary_text(summary), out[SUMMARY_REMARK_BYTES];
+    say_wait();
+    if (text) fputs(text, stdout);
+    fflush(stdout);
+    free(text);
+    const char *remark = summary_remark(summary, out);
+    if (remark) say(PARLEY_LOG_WARN, "%s", remark);
 }
 
 void say_briefly(struct writer *beside)

@@ -7,6 +7,7 @@
 #include "report/human.h"
 #include "report/summary.h"
 #include "run/report.h"
+#include "run/talk.h"
 
 static double resident_max(void)
 {
@@ -56,6 +57,7 @@ static double drift_at_end(const struct sim_report *report)
 void sim_report_print(const struct sim_report *report)
 {
     const struct report_summary *s = &report->outcome->summary;
+    char out[SUMMARY_REMARK_BYTES];
     struct summary summary = {
         .line = s,
         .nodes = s->nodes,
@@ -64,6 +66,8 @@ void sim_report_print(const struct sim_report *report)
         .target = report->settings->accuracy,
         .trained_s = s->steps > 0 ? s->trained_s : NAN,
         .path = report->outcome->error ? NULL : report->settings->out,
+        .classes = report->job->data.train.classes,
+        .rate = report->settings->rate,
     };
     char *text = summary_text(&summary);
     if (text) fputs(text, stdout);
@@ -72,4 +76,6 @@ void sim_report_print(const struct sim_report *report)
     print_trained(report);
     print_cost(report);
     fflush(stdout);
+    const char *remark = summary_remark(&summary, out);
+    if (remark) sim_say(PARLEY_LOG_WARN, "%s", remark);
 }

@@ -128,3 +128,23 @@ char *summary_text(const struct summary *summary)
     text_close(&fact);
     return text_take(&text);
 }
+
+/* By both: who is right often, and far too sure where wrong, may have a loss above a guess's, and
+ * who always says one class is now and then right a little more often. A guess by how often a class
+ * comes has hardly a lower loss where they come about equally often. */
+const char *summary_remark(const struct summary *summary, char out[SUMMARY_REMARK_BYTES])
+{
+    const struct report_summary *line = summary->line;
+    double guess = log(summary->classes), accuracy = 1.0 / summary->classes;
+    char one[HUMAN_BYTES], two[HUMAN_BYTES];
+    if (summary->classes < 2 || summary->rate <= 0 || line->epochs < 1 ||
+        !(line->test_accuracy < 1.25 * accuracy && line->test_loss > 0.99 * guess))
+        return NULL;
+    snprintf(
+        out, SUMMARY_REMARK_BYTES,
+        "the model does no better than guessing (accuracy %.4f of %.4f, loss %s of ln %u = %s): "
+        "a smaller --lr or --clip-norm 1 may help",
+        line->test_accuracy, accuracy, human_loss(one, line->test_loss), summary->classes,
+        human_loss(two, guess));
+    return out;
+}

@@ -13,9 +13,18 @@ struct summary {
     double target;    /* an accuracy; 0: no line */
     double trained_s; /* of a node: its own; of a run: since its start; simulated: virtual */
     const char *path; /* the model's file; NULL: no line */
+    /* For the remark: */
+    uint32_t classes;
+    double rate; /* of learning */
 };
 
 /* The lines, each with its newline; freed by the caller, NULL when out of memory. */
 char *summary_text(const struct summary *summary);
+
+enum { SUMMARY_REMARK_BYTES = 256 };
+
+/* Where an epoch or more of training has come to no more than a guess: what to say of it, in out;
+ * else NULL. */
+const char *summary_remark(const struct summary *summary, char out[SUMMARY_REMARK_BYTES]);
 
 #endif

@@ -207,8 +207,10 @@ late='1 column counts for nothing, as 24 bits do not tell the values apart, .*; 
 grep -q "^remark     $late" out
 for how in 'run -n 2' node 'sim -n 2'; do
     # shellcheck disable=SC2086
-    "$parley" $how --data csv:late.csv,label=kind --model softmax --steps 2 --out late 2> err > /dev/null
+    "$parley" $how --data csv:late.csv,label=kind --model softmax --lr 1e-9 --steps 2 --out late 2> err > /dev/null
     [ "$(grep -c "$late" err)" -eq 1 ]
+    # It has learnt nothing, and that is said, once.
+    [ "$(grep -c 'no better than guessing (accuracy 0.[0-9]* of 0.5000, loss 0.[0-9]* of ln 2 = 0.6931)' err)" -eq 1 ]
 done
 
 # Values that no weight was trained for are left out, and that is said, once, by whoever tries them.

@@ -38,6 +38,37 @@ Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
     free(text);
 }
 
+Test(summary, a_model_that_guesses_is_remarked_on)
+{
+    /* Both accuracy and loss are a guess's, it has had its chance, and there is something to guess.
+     */
+    static const struct {
+        double accuracy, loss, epochs, rate;
+        uint32_t classes;
+        bool remarked;
+    } runs[] = {{0.0885, 2.3029, 60, 0.05, 10, true},
+                {0.1135, 2.3012, 1, 0.05, 10, true},
+                {0.0885, 2.3029, 0.9, 0.05, 10, false},
+                {0.0885, 2.3029, 60, 0, 10, false},
+                {0.6, 2.9, 60, 0.05, 10, false},
+                {0.1, 2.2, 60, 0.05, 10, false},
+                {1, 0, 60, 0.05, 1, false},
+                {NAN, 9, 60, 0.05, 1, false},
+                {NAN, NAN, 60, 0.05, 10, false}};
+    char out[SUMMARY_REMARK_BYTES];
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const struct report_summary line = {
+            .test_accuracy = runs[i].accuracy, .test_loss = runs[i].loss, .epochs = runs[i].epochs};
+        const struct summary summary = {
+            .line = &line, .classes = runs[i].classes, .rate = runs[i].rate};
+        cr_expect_eq(summary_remark(&summary, out) != NULL, runs[i].remarked, "%zu", i);
+        if (i == 0)
+            cr_expect_str_eq(out, "the model does no better than guessing (accuracy 0.0885 of "
+                                  "0.1000, loss 2.3029 of ln 10 = 2.3026): a smaller --lr or "
+                                  "--clip-norm 1 may help");
+    }
+}
+
 Test(summary, what_is_not_known_is_left_out)
 {
     /* No common digest, no test data, no file. */

@@ -361,12 +361,10 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .path = view->in_memory_only ? NULL
                 : result->aside      ? node->own_path
                                      : node->settings->out,
+        .classes = node->job.data.train.classes,
+        .rate = node->settings->rate,
     };
-    char *text = summary_text(&summary);
-    say_wait();
-    if (text) fputs(text, stdout);
-    fflush(stdout);
-    free(text);
+    say_summary(&summary);
 }
 
 void node_report_end(struct node *node, const struct parley_result *result, double accuracy,

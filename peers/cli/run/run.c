@@ -284,6 +284,7 @@ static int load_data(struct run *run, char *why, size_t why_size)
         if (!error) error = job_fits(settings, &source.train, why, why_size);
         if (!error) error = say_cycled(run, &source.train, why, why_size);
         if (!error) run->data = shared_data_make(&source);
+        run->classes = source.train.classes;
         run->coverage = shared_coverage_make(source.train.count);
     }
     source_close(&source);

@@ -89,6 +89,7 @@ struct run {
     uint64_t target_us;             /* when the target was reached; 0: not */
     uint64_t stop_us;               /* when the last one ended its training; 0: none has */
     uint64_t samples, test_samples; /* of the training and test set */
+    uint32_t classes;
     uint64_t spoken_us;
     unsigned drawn;     /* lines of the table that stand on the terminal */
     struct plan *plans; /* [settings->faults.count]; owned */

@@ -333,12 +333,10 @@ static void print_summary(const struct run *run, const struct report_summary *su
         .target = run->settings->accuracy,
         .trained_s = run->stop_us ? (double)(run->stop_us - run->start_us) / 1e6 : sum->wall_s,
         .path = sum->ok ? run->settings->out : NULL,
+        .classes = run->classes,
+        .rate = run->settings->rate,
     };
-    char *text = summary_text(&summary);
-    say_wait();
-    if (text) fputs(text, stdout);
-    fflush(stdout);
-    free(text);
+    say_summary(&summary);
 }
 
 /* Of the nodes that live, or of all that were there. */
