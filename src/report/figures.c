@@ -52,8 +52,7 @@ void figure_of(struct figure *figure, const char *name, const char *unit, enum f
             ratios[i] = ratio_of(sense, values[i], limits[i]);
         figure->value = median(sorted, values, repeats);
         figure->limit = median(sorted, limits, repeats);
-        figure->ratio = ratio_of(sense, figure->value, figure->limit);
-        median(sorted, ratios, repeats);
+        figure->ratio = median(sorted, ratios, repeats);
     } else {
         figure->value = median(sorted, values, repeats);
     }

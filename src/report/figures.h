@@ -1,8 +1,8 @@
 /* figures.h: measured figures beside their limits, as a table or as JSON.
  *
  * Repeats of a figure and of its limit are taken in turns, so that what disturbs the machine meets
- * both. Shown are medians, since a pause of the machine must not move them, and the quartiles of
- * the ratios of the single turns.
+ * both. Shown are medians, of the figure, of its limit and of the ratios of the single turns, since
+ * a pause of the machine must not move them, and the quartiles of these ratios.
  * Thread rule: pure.
  */
 #ifndef PARLEY_REPORT_FIGURES_H
@@ -18,7 +18,7 @@ struct figure {
     char name[32];       /* "step/mlp" */
     const char *unit;    /* "us", "GB/s"; static */
     double value, limit; /* medians */
-    double ratio;        /* of the medians; 1 is the limit, less is worse */
+    double ratio;        /* median of the turns' own; 1 is the limit, less is worse */
     double low, high;    /* quartiles over the repeats: of the ratio, or of a value without limit */
     size_t repeats;
 };

@@ -23,6 +23,16 @@ Test(figures, a_figure_is_of_medians_and_one_is_the_limit_in_both_senses)
     cr_assert_eq(figure.ratio, 0.8);
 }
 
+Test(figures, a_ratio_lies_between_its_quartiles)
+{
+    /* The medians of the figure and of its limit may be of different turns. */
+    const double values[] = {2, 4, 8}, limits[] = {4, 8, 2};
+    struct figure figure;
+    figure_of(&figure, "a/b", "us", FIGURE_LESS_IS_BETTER, values, limits, 3);
+    cr_assert(figure.value == 4 && figure.limit == 4);
+    cr_assert(figure.ratio == 2 && figure.low <= 2 && figure.high >= 2);
+}
+
 Test(figures, a_figure_without_a_limit_has_the_spread_of_its_values)
 {
     /* Rows that are there for scale. */
