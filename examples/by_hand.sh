@@ -6,11 +6,12 @@
 # DIR gets a folder a node: its output, its JSON lines, its process id and the model that it saved.
 # While it runs, in another terminal: ./examples/kill.sh DIR 2
 set -eu
-cd "$(dirname "$0")/.."
-parley=${PARLEY:-build/peers/parley}
+parley=${PARLEY:-$(cd "$(dirname "$0")/.." && pwd)/build/peers/parley}
 dir=${1:?usage: by_hand.sh DIR [options of parley node]}
 shift
 nodes=5
+# Where one can't start, those before it would wait for it.
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 
 # The system chooses free ports here. On several machines you would write the addresses down:
 # --listen host1:7400 on host1, and so on, --cluster-key and --join host1:7400,host2:7400 on each.
@@ -24,13 +25,18 @@ start() { # name, seeds
     echo "$1 has process id $!"
 }
 address() { # of a node that has started
-    tail -n +1 -F "$dir/$1/lines.json" 2> /dev/null | grep -m 1 '"event":"started"' |
-        sed 's/.*"listen":"\([^"]*\)".*/\1/'
+    if ! tail -n +1 -F --pid="$(cat "$dir/$1/pid")" "$dir/$1/lines.json" 2> /dev/null |
+        grep -m 1 '"event":"started"' > "$dir/$1/started"; then
+        echo "$1 has not started: $(tail -n 2 "$dir/$1/talk")" >&2
+        return 1
+    fi
+    sed 's/.*"listen":"\([^"]*\)".*/\1/' "$dir/$1/started"
 }
 
 start n0 "" "$@"
-start n1 "$(address n0)" "$@"
-seeds=$(address n0),$(address n1)
+seeds=$(address n0)
+start n1 "$seeds" "$@"
+seeds=$seeds,$(address n1)
 for name in n2 n3 n4; do start "$name" "$seeds" "$@"; done
 
 status=0

@@ -1,23 +1,35 @@
 #!/bin/bash
 # examples.sh PARLEY: the five nodes of by_hand.sh end with one model; so do the three that kill.sh
-# leaves, and they say "3 of 5". All strategies are compared, and what grows is measured.
+# leaves, and they say "3 of 5"; where nothing can start, both end. All strategies are compared, and what grows is measured.
 set -euo pipefail
-export PARLEY=$1
+PARLEY=$(realpath "$1")
+export PARLEY
 examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+cd "$folder"
 
 "$examples/by_hand.sh" "$folder/all" --model mlp:32 > "$folder/all.out"
 [ "$(grep -c '^agreed    5 of 5 nodes' "$folder/all.out")" -eq 5 ]
 [ "$(tail -n 1 "$folder/all.out")" = "different models: 1" ]
 
-"$examples/by_hand.sh" "$folder/some" --model mlp:32 --epochs 100 > "$folder/some.out" &
+# Both take a relative path for the caller's.
+"$examples/by_hand.sh" some --model mlp:32 --epochs 100 > "$folder/some.out" &
 cluster=$!
-"$examples/kill.sh" "$folder/some" 2
+"$examples/kill.sh" some 2
 wait "$cluster"
 [ "$(grep -c '^agreed    3 of 5 nodes' "$folder/some.out")" -eq 3 ]
 [ "$(grep -c 'was killed$' "$folder/some.out")" -eq 2 ]
 [ "$(tail -n 1 "$folder/some.out")" = "different models: 1" ]
+
+status=0
+"$examples/by_hand.sh" none --epochs no 2> "$folder/none.out" || status=$?
+[ "$status" -eq 1 ]
+grep -q '^n0 has not started: .*--epochs' "$folder/none.out"
+status=0
+"$examples/kill.sh" none 2 2> "$folder/none.out" || status=$?
+[ "$status" -eq 1 ]
+grep -q 'there is no none/n4/pid' "$folder/none.out"
 
 # Three tables, of all strategies and the single node each.
 "$examples/strategies.sh" --nodes 4 --model softmax --epochs 1 > "$folder/strategies.out"
