@@ -15,7 +15,7 @@ strategies=gossip,none # a strategy that is named here has a row of its own
 settings=(--nodes 16 --model mlp:64 --epochs 16 --compute lognormal:10ms,0.3 --latency 50ms --mix-every 8)
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
-"$parley" sim -q "${settings[@]}" --compare "$strategies" --csv "$results" "$@" > /dev/null
+"$parley" sim -q "${settings[@]}" --compare "$strategies" "$@" --csv "$results" > /dev/null
 
 awk -F, -v mbit="$mbit" '
     function row(name, accuracy, trained, sent, all) {
@@ -34,6 +34,10 @@ awk -F, -v mbit="$mbit" '
     }
     NR == 2 { nodes = n; steps = $column["steps"] / n; bytes = 4 * $column["parameters"] }
     END {
+        if (NR < 2) {
+            print "slow_network.sh: with these options parley sim tells of no run" > "/dev/stderr"
+            exit 1
+        }
         row("all-reduce (bound)", "-", "-", sprintf("%.0f", 2 * (nodes - 1) / nodes * bytes * steps / 1000), "-")
         print "kB a node: sent until training ended; in all: with the final averaging and agreement."
         printf "line busy: at %s Mbit/s, in training. The bound is 2 (n-1)/n x %.1f kB x %.1f steps;\n", \

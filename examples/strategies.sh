@@ -15,7 +15,7 @@ compare() {
     local name=$1 file=$2
     shift 2
     echo "$name"
-    "$parley" sim -q "${settings[@]}" --compare "${STRATEGIES:-all}" ${CSV:+--csv "$CSV/$file.csv"} "$@"
+    "$parley" sim -q "${settings[@]}" --compare "${STRATEGIES:-all}" "$@" ${CSV:+--csv "$CSV/$file.csv"}
     echo
 }
 

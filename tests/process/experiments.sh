@@ -22,9 +22,13 @@ grep -q '<text class="dim middle"[^>]*>kill:60%@50%</text>' churn.html
 grep -q '<text class="dim middle"[^>]*>no faults</text>' churn.html
 grep -q '<text class="dim middle"[^>]*>n4</text>' churn.html
 
-"$examples/slow_network.sh" --nodes 3 --model softmax --epochs 0.2 > slow.txt
+"$examples/slow_network.sh" --nodes 3 --model softmax --epochs 0.2 --csv other.csv > slow.txt
 cat slow.txt
 [ "$(grep -cE '^(gossip|none|single) .* s$' slow.txt)" -eq 3 ]
+status=0
+"$examples/slow_network.sh" --help 2> said || status=$?
+[ "$status" -eq 1 ]
+grep -q 'tells of no run' said
 # What none sends is for the end.
 awk '$1 == "none" { exit !($5 < $6 / 4) }' slow.txt
 # 2 (3-1)/3 x 16.04 kB a step: the bound is what its formula says.
