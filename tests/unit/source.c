@@ -493,10 +493,11 @@ Test(source, digits_are_no_test_of_what_has_fewer_classes)
     static const struct source_model narrow = {"", NULL, 3, 5, false, NULL};
     static const struct source_model alike = {"", NULL, 3, 1, false, NULL};
     static const struct source_model number = {"", NULL, 1, 400, true, NULL};
-    uint8_t x[512] = {0}, y[512] = {0};
+    static uint8_t x[8192];
+    uint8_t y[512] = {0};
     struct source source;
     struct dataset set;
-    put("d/x.npy", x, put_head(x, "|u1", "(20, 1)") + 20);
+    put("d/x.npy", x, put_head(x, "|u1", "(20, 400)") + 8000);
     size_t at = put_head(y, "|u1", "(20,)");
     for (size_t i = 0; i < 20; i++)
         y[at + i] = (uint8_t)(i % 3);
@@ -515,6 +516,9 @@ Test(source, digits_are_no_test_of_what_has_fewer_classes)
     y[at + 19] = 3;
     put("e/x.npy", x, put_head(x, "|u1", "(20, 1)") + 20);
     put("e/y.npy", y, at + 20);
+    cr_expect_eq(source_load(&source, &reader, "npy:e", "digits", why, sizeof why), PARLEY_EDATA);
+    cr_expect(strstr(why, "400 values a sample, not 1"), "%s", why);
+    source_close(&source);
     cr_expect_eq(source_load_test(&set, &reader, "npy:d", "npy:e", &narrow, why, sizeof why), 0);
     cr_expect(set.features == 1 && set.count == 20);
     dataset_close(&set);
