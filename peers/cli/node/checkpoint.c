@@ -71,6 +71,7 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
     for (uint32_t v = 0; v < checkpoint->vectors; v++)
         memcpy(node->options.vectors[v], vectors + v * bytes, bytes);
     node->resumed = *checkpoint;
+    atomic_store(&node->place, checkpoint->pass * SAMPLER_SLICES + checkpoint->position);
     if (checkpoint->run != node->job.run)
         say(PARLEY_LOG_INFO,
             "--resume: goes on with other settings than the checkpoint was made with");

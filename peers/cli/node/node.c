@@ -268,6 +268,7 @@ static int begin(struct node *node, const struct parley_turn *turn, char *why, s
         node->resumed = (struct checkpoint){.steps = node->resumed.steps};
         place = atomic_load(&node->samples_cluster) / node->job.data.train.count * SAMPLER_SLICES;
     }
+    atomic_store(&node->place, place);
     int error = take_share(node, true, why, why_size);
     if (!error)
         trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL, place);
