@@ -806,12 +806,6 @@ Test(allreduce, who_slept_as_its_steps_were_made_is_not_waited_for_without_end)
     end(sim, &scene);
 }
 
-static void part(struct parley_sim *sim, uint32_t a, uint32_t b)
-{
-    parley_sim_block(sim, a, b);
-    parley_sim_block(sim, b, a);
-}
-
 /* Its model changes, by its own steps or those of others. */
 static void expect_moves(struct parley_sim *sim, uint32_t node)
 {
@@ -842,6 +836,16 @@ static void watch_standing(const char *line, void *watched)
 static const enum parley_strategy on_ring[] = {PARLEY_STRATEGY_ALLREDUCE, PARLEY_STRATEGY_LOCAL_SGD,
                                                PARLEY_STRATEGY_DILOCO};
 
+/* For scenes in which some do not reach each other. */
+static struct ring_scene walled(enum parley_strategy strategy, uint32_t nodes, uint64_t seed)
+{
+    return (struct ring_scene){.strategy = strategy,
+                               .nodes = nodes,
+                               .seed = seed,
+                               .latency_us = 200,
+                               .vectors = {.parameters = 64}};
+}
+
 /* Who wait for each other say so before one of them gives up. */
 static struct parley_sim *begin_parted(struct ring_scene *scene, struct standing *standing,
                                        const uint32_t *pairs, uint32_t count)
@@ -850,7 +854,7 @@ static struct parley_sim *begin_parted(struct ring_scene *scene, struct standing
     scene_train(sim, scene->nodes);
     scene_run(sim, SECOND);
     for (uint32_t i = 0; i < count; i++)
-        part(sim, pairs[2 * i], pairs[2 * i + 1]);
+        scene_part(sim, pairs[2 * i], pairs[2 * i + 1]);
     parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_standing, standing);
     scene_run(sim, 20 * SECOND);
     for (uint32_t i = 0; i < scene->nodes; i++)
@@ -864,11 +868,7 @@ Test(allreduce, of_two_that_cannot_reach_each_other_one_stands_aside_until_they_
     /* As behind two NATs: a round of both would wait for ever, and all with it. */
     for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
         struct standing standing = {0};
-        struct ring_scene scene = {.strategy = on_ring[k],
-                                   .nodes = 4,
-                                   .seed = 5,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = walled(on_ring[k], 4, 5);
         struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 2}, 1);
         cr_expect(standing.aside == 1 && standing.last == 2, "%d: %u, n%d", (int)k, standing.aside,
                   standing.last);
@@ -889,13 +889,9 @@ Test(allreduce, who_has_never_heard_of_the_one_on_its_left_stands_aside_too)
     /* It has nothing in hand: it waits for a first word before it makes anything. */
     for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
         struct standing standing = {0};
-        struct ring_scene scene = {.strategy = on_ring[k],
-                                   .nodes = 3,
-                                   .seed = 11,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = walled(on_ring[k], 3, 11);
         struct parley_sim *sim = begin(&scene);
-        part(sim, 1, 2);
+        scene_part(sim, 1, 2);
         parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_standing, &standing);
         scene_run(sim, 60 * SECOND);
         cr_assert(standing.aside == 1 && standing.last == 2, "%d: %u", (int)k, standing.aside);
@@ -909,11 +905,7 @@ Test(allreduce, who_stands_aside_takes_the_sums_from_another_if_the_first_dies)
 {
     for (size_t k = 0; k < sizeof on_ring / sizeof *on_ring; k++) {
         struct standing standing = {0};
-        struct ring_scene scene = {.strategy = on_ring[k],
-                                   .nodes = 5,
-                                   .seed = 6,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = walled(on_ring[k], 5, 6);
         struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 4}, 1);
         cr_assert(standing.aside == 1 && standing.last == 4, "%d: %u", (int)k, standing.aside);
         parley_sim_kill(sim, (uint32_t)standing.leader, false);
@@ -926,12 +918,8 @@ Test(allreduce, who_stands_aside_takes_the_sums_from_another_if_the_first_dies)
 Test(allreduce, who_stands_aside_is_not_waited_for_to_make_its_steps)
 {
     struct standing standing = {0};
-    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_LOCAL_SGD,
-                               .nodes = 3,
-                               .seed = 9,
-                               .latency_us = 200,
-                               .steps = 3000,
-                               .vectors = {.parameters = 64}};
+    struct ring_scene scene = walled(PARLEY_STRATEGY_LOCAL_SGD, 3, 9);
+    scene.steps = 3000;
     struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1}, 1);
     cr_expect(standing.aside == 1 && standing.last == 1);
     end(sim, &scene);
@@ -944,11 +932,7 @@ Test(allreduce, who_stands_aside_has_the_last_round_too)
      * for comes. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct standing standing = {0};
-        struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
-                                   .nodes = 4,
-                                   .seed = seed,
-                                   .latency_us = 200,
-                                   .vectors = {.parameters = 64}};
+        struct ring_scene scene = walled(PARLEY_STRATEGY_ALLREDUCE, 4, seed);
         struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1}, 1);
         cr_assert(standing.aside == 1 && standing.last == 1);
         parley_sim_latency(sim, (uint32_t)standing.leader, SECOND / 2);
@@ -961,11 +945,7 @@ Test(allreduce, who_stands_aside_is_in_nobodys_way)
 {
     /* n2 can't reach n1, which can't reach n0: one of the two aside is enough. */
     struct standing standing = {0};
-    struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
-                               .nodes = 5,
-                               .seed = 7,
-                               .latency_us = 200,
-                               .vectors = {.parameters = 64}};
+    struct ring_scene scene = walled(PARLEY_STRATEGY_ALLREDUCE, 5, 7);
     struct parley_sim *sim = begin_parted(&scene, &standing, (uint32_t[]){0, 1, 1, 2, 3, 4}, 3);
     cr_expect_eq(standing.aside - standing.again, 2, "%u, %u", standing.aside, standing.again);
     for (uint32_t i = 0; i < 5; i++)

@@ -198,8 +198,7 @@ Test(partitions, who_comes_back_but_to_one_takes_that_one_for_alive)
         parley_sim_partition(sim, group);
         scene_run(sim, 20 * SECOND);
         parley_sim_heal(sim);
-        parley_sim_block(sim, 0, 1);
-        parley_sim_block(sim, 1, 0);
+        scene_part(sim, 0, 1);
         scene_until(sim, 6, parley_sim_converged, NULL, 30);
         parley_sim_free(sim);
     }
@@ -566,8 +565,7 @@ Test(partitions, who_is_reached_by_others_alone_is_named)
         parley_sim_on_line(sim, PARLEY_LOG_WARN, scene_count, &unreached);
         scene_run(sim, 10 * SECOND);
         cr_assert_eq(unreached.count, 0);
-        parley_sim_block(sim, 1, 2);
-        parley_sim_block(sim, 2, 1);
+        scene_part(sim, 1, 2);
         scene_run(sim, 120 * SECOND);
         cr_assert(unreached.count == 1 || unreached.count == 2, "%u", unreached.count);
         total += unreached.count;
@@ -587,8 +585,7 @@ Test(partitions, who_is_known_to_be_out_of_reach_is_not_waited_for_at_the_end)
         struct parley_sim *sim = scene_together(&(struct parley_sim_options){
             .nodes = 4, .seed = seed, .step_us = 10000, .latency_us = 200});
         scene_train(sim, 4);
-        parley_sim_block(sim, 2, 3);
-        parley_sim_block(sim, 3, 2);
+        scene_part(sim, 2, 3);
         scene_run(sim, 120 * SECOND);
         uint64_t start_us = parley_sim_now(sim);
         scene_agree(sim, 4, 0);

@@ -150,8 +150,7 @@ Test(pushing, who_reaches_one_less_does_not_hoard)
                                                                 .latency_us = 1000,
                                                                 .configure = push,
                                                                 .arg = &four});
-    parley_sim_block(sim, 0, 1);
-    parley_sim_block(sim, 1, 0);
+    scene_part(sim, 0, 1);
     scene_train(sim, FEW);
     scene_run(sim, 10 * SECOND); /* the first dials come to nothing */
     uint64_t before = 0, after = 0;

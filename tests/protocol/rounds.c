@@ -437,8 +437,7 @@ Test(rounds, two_that_cannot_reach_each_other_do_not_hold_up_each_round)
                                   .time_us = 90 * SECOND};
         struct parley_sim *sim = begin(&cluster, 1, 5000, 20000, 0);
         scene_train(sim, 4);
-        parley_sim_block(sim, 0, 2);
-        parley_sim_block(sim, 2, 0);
+        scene_part(sim, 0, 2);
         scene_run(sim, 40 * SECOND);
         struct parley_view before, after;
         parley_sim_view(sim, 1, &before);

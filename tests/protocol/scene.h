@@ -188,6 +188,13 @@ static inline void scene_count(const char *line, void *lines)
     l->count += strstr(line, l->text) != NULL;
 }
 
+/* The two don't reach each other, until parley_sim_heal(). */
+static inline void scene_part(struct parley_sim *sim, uint32_t a, uint32_t b)
+{
+    parley_sim_block(sim, a, b);
+    parley_sim_block(sim, b, a);
+}
+
 /* All live nodes are in training. */
 static inline void scene_train(struct parley_sim *sim, uint32_t nodes)
 {

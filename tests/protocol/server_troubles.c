@@ -70,8 +70,7 @@ Test(server_troubles, who_never_reached_the_server_does_not_end_with_an_untraine
         uint32_t linked = 3;
         struct parley_sim *sim = play(&cast, 3);
         for (uint32_t i = 1; i <= 2; i++) {
-            parley_sim_block(sim, 0, i);
-            parley_sim_block(sim, i, 0);
+            scene_part(sim, 0, i);
         }
         scene_train(sim, NODES);
         cr_assert_eq(server_of_all(sim, NODES), 0);
@@ -98,8 +97,7 @@ Test(server_troubles, who_never_reaches_the_server_is_not_waited_for_to_make_its
         struct cast cast = casts[c];
         cast.steps = 500;
         struct parley_sim *sim = play(&cast, 4);
-        parley_sim_block(sim, 0, 3);
-        parley_sim_block(sim, 3, 0);
+        scene_part(sim, 0, 3);
         scene_until(sim, NODES, parley_sim_agreed, NULL, 90);
         scene_same(sim, NODES);
         cr_expect_lt(version_of(sim, 3), cast.steps);

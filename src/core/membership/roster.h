@@ -38,9 +38,7 @@ enum roster_class {
     ROSTER_STOPPED, /* not dead, and has raised STOP */
     ROSTER_DONE,    /* not dead, and in DONE */
     ROSTER_SERVES,  /* live and in DONE */
-    ROSTER_UNMADE,  /* joins, or trains and does not stand aside, and has not made its budget of
-                     * steps
-                     */
+    ROSTER_UNMADE,  /* joins or trains, not aside, and has not made its budget of steps */
     /* Of those waited for, who ... */
     ROSTER_SETTLES,    /* is in SETTLE or beyond */
     ROSTER_FAR,        /* is in SETTLE and has not said that it is near the others' models */
