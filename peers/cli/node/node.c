@@ -261,17 +261,17 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
 
 static int begin(struct node *node, const struct parley_turn *turn, char *why, size_t why_size)
 {
-    uint64_t place = node->resumed.pass * SAMPLER_SLICES + node->resumed.position;
     bool resumes = node->resumed.steps > 0 && turn->state_steps == node->resumed.state_steps;
     if (!resumes) {
         /* A peer's model is in its place; the steps of its budget are made. */
         node->resumed = (struct checkpoint){.steps = node->resumed.steps};
-        place = atomic_load(&node->samples_cluster) / node->job.data.train.count * SAMPLER_SLICES;
+        uint64_t passes = atomic_load(&node->samples_cluster) / node->job.data.train.count;
+        atomic_store(&node->place, passes * SAMPLER_SLICES);
     }
-    atomic_store(&node->place, place);
     int error = take_share(node, true, why, why_size);
     if (!error)
-        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL, place);
+        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL,
+                      atomic_load(&node->place));
     return error;
 }
 
