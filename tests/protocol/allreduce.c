@@ -1,5 +1,7 @@
 /* allreduce.c: rounds of all nodes: what they compute, and that nothing that happens in one parts
  * the models or stops them. */
+#include "core/state.h"
+#include "core/strategy/ring.h"
 #include "run/training.h"
 #include "strike.h"
 #include "world/cluster.h"
@@ -59,7 +61,8 @@ static void vectors_apply(void *pointer, uint32_t node, uint32_t thread, float *
 struct ring_scene {
     enum parley_strategy strategy;
     uint32_t nodes, peers;
-    uint64_t seed, latency_us, compute_us;
+    uint64_t seed, latency_us;
+    uint64_t compute_us; /* 0: 5 ms, or 1 where there is a budget */
     uint64_t steps;      /* budget; 0: none */
     uint64_t late_us;    /* when the last node starts */
     uint64_t float_ps;   /* of an operation on vectors */
@@ -96,7 +99,7 @@ static struct parley_sim *begin_task(struct ring_scene *scene)
     uint64_t starts[NODES_MAX] = {0};
     starts[scene->nodes - 1] = scene->late_us;
     scene->peers = scene->nodes - 1 - (scene->late_us > 0);
-    scene->compute_us = scene->steps ? 1000 : 5000;
+    if (scene->compute_us == 0) scene->compute_us = scene->steps ? 1000 : 5000;
     struct sim_options options = {
         .base = {.nodes = scene->nodes,
                  .parameters = scene->task.parameters,
@@ -215,7 +218,7 @@ Test(allreduce, who_lags_among_many_gets_what_all_have_sent_at_once_and_adds_it)
     struct parley_sim *sim = begin(&scene);
     scene_until(sim, NODES_MAX, parley_sim_converged, NULL, 30);
     parley_sim_pause(sim, 3);
-    scene_run(sim, SECOND / 2);
+    scene_run(sim, 11 * SECOND / 10);
     parley_sim_resume(sim, 3);
     end(sim, &scene);
 }
@@ -514,7 +517,7 @@ static void strike_all_over_a_round(enum parley_strategy strategy, uint32_t time
         cr_assert_eq(parley_sim_live_count(sim), cut ? nodes : nodes - 1);
         uint32_t who = parley_sim_live(sim, 0) ? 0 : 1;
         struct parley_view before = scene_view(sim, who);
-        scene_run(sim, SECOND / 2);
+        scene_run(sim, 11 * SECOND / 10);
         struct parley_view after = scene_view(sim, who);
         cr_assert_gt(after.version, before.version, "nothing moves after strike %u", k);
         end(sim, &scene);
@@ -951,4 +954,55 @@ Test(allreduce, who_stands_aside_is_in_nobodys_way)
     for (uint32_t i = 0; i < 5; i++)
         expect_moves(sim, i);
     end(sim, &scene);
+}
+
+static bool stands_aside(struct parley_sim *sim, void *standing)
+{
+    (void)sim;
+    return ((struct standing *)standing)->aside > 0;
+}
+
+/* It is about to take the model of the one on its left, which is rounds ahead. */
+static bool follows(struct parley_sim *sim, void *who)
+{
+    const struct parley_node *node = sim->hosts[*(uint32_t *)who].node;
+    return ((const struct ring *)node->strategy_state)->stage == RING_FOLLOWING;
+}
+
+Test(allreduce, who_goes_after_one_that_it_can_no_longer_reach_stands_aside)
+{
+    /* Proves that it does not ask for that model for ever. n1 was cut off, and made its rounds
+     * alone and faster. */
+    struct standing standing = {0};
+    struct ring_scene scene = walled(PARLEY_STRATEGY_ALLREDUCE, 4, 5);
+    scene.latency_us = 20000;
+    struct parley_sim *sim = begin(&scene);
+    scene_train(sim, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        if (i != 1) scene_part(sim, 1, i);
+    scene_run(sim, 15 * SECOND);
+    parley_sim_heal(sim);
+    scene_until(sim, 4, follows, &(uint32_t){2}, 30);
+    scene_part(sim, 1, 2);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, watch_standing, &standing);
+    scene_until(sim, 4, stands_aside, &standing, 60);
+    cr_expect_eq(standing.last, 2);
+    for (uint32_t i = 0; i < 4; i++)
+        expect_moves(sim, i);
+    end(sim, &scene);
+}
+
+Test(allreduce, among_many_a_dead_link_is_found_by_who_waits_for_what_it_brings)
+{
+    /* Proves that it is not the next probe, a minute on, that finds it. */
+    struct standing standing = {0};
+    struct ring_scene scene = walled(PARLEY_STRATEGY_ALLREDUCE, 24, 7);
+    scene.compute_us = 200000;
+    struct parley_sim *sim = begin(&scene);
+    scene_train(sim, scene.nodes);
+    scene_run(sim, SECOND);
+    scene_part(sim, 20, 21);
+    parley_sim_on_line(sim, PARLEY_LOG_WARN, watch_standing, &standing);
+    scene_until(sim, scene.nodes, stands_aside, &standing, 40);
+    parley_sim_free(sim);
 }

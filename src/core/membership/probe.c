@@ -181,15 +181,23 @@ static void favour(struct parley_node *node, const struct conn *conn,
     ping(node, target, place->sequence);
 }
 
-/* It lives, as others say, and over the link to it nothing has come for long: a firewall between
- * them has forgotten it, say, of which TCP learns after a quarter of an hour. What is being sent
- * over it may be what a ping waits behind: that has a limit of its own (flow.c). */
+/* It lives, as others say, or is waited for, and over the link to it nothing has come for long: a
+ * firewall between them has forgotten it, say, of which TCP learns after a quarter of an hour. What
+ * is being sent over it may be what a ping waits behind: that has a limit of its own (flow.c). */
 static void doubt_link(struct parley_node *node, int member)
 {
     const struct conn *link = connection_of(node, member);
     if (!link || link->pinged_us <= link->heard_us || flow_uses(node, link->id)) return;
     if (node->now_us >= link->pinged_us + node->config.progress_timeout_us)
         connection_stalled(node, link->id);
+}
+
+void probe_awaited(struct parley_node *node, int member)
+{
+    const struct conn *link = connection_of(node, member);
+    if (!link || node->now_us < link->heard_us + node->config.probe_interval_us) return;
+    if (link->pinged_us <= link->heard_us) ping(node, member, ++node->probing.sequence);
+    doubt_link(node, member);
 }
 
 static void acknowledged(struct parley_node *node, const struct conn *conn,

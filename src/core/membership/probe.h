@@ -51,6 +51,9 @@ void probe_received(struct parley_node *node, struct conn *conn, enum wire_type 
 void probe_contact(struct parley_node *node, struct conn *conn);
 /* Something says that it is this node that is slow. */
 void probe_unwell(struct parley_node *node);
+/* Whom this node waits for: its link is asked now, and not only when its turn has come, which may
+ * be a minute on. */
+void probe_awaited(struct parley_node *node, int member);
 void probe_timers(struct parley_node *node);
 uint64_t probe_deadline(const struct parley_node *node);
 

@@ -5,6 +5,7 @@
  *   PULLING, FOLLOWING   where the left is ahead
  */
 #include "core/link/redial.h"
+#include "core/membership/probe.h"
 #include "core/strategy/ring_state.h"
 #include "core/training/joining.h"
 
@@ -457,11 +458,24 @@ static void stand_aside(struct parley_node *node, int lost)
     ring->left = left;
 }
 
+/* Nothing may have been said over a link since it died. */
+static void mind_links(struct parley_node *node)
+{
+    const struct ring *ring = ring_of(node);
+    bool waits = ring->stage == RING_RESTING || ring->stage == RING_PULLING;
+    bool tries = ring->made && ring_tries(ring);
+    if (phase_of(node) != PARLEY_PHASE_TRAIN || !waits || ring->left == NONE) return;
+    if (!tries) probe_awaited(node, ring->left);
+    for (uint32_t stage = 0; tries && stage < ring->stages; stage++)
+        if (ring_lacks(node) & ring_bit(stage)) probe_awaited(node, ring->peers[stage]);
+}
+
 /* A round of two that don't reach each other would wait for their link for ever. */
 static void mind_reach(struct parley_node *node)
 {
     const struct ring *ring = ring_of(node);
-    bool waits = ring->stage == RING_RESTING; /* perhaps for a first word of who is on its left */
+    /* Perhaps for a first word of who is on its left, or for the model of one. */
+    bool waits = ring->stage == RING_RESTING || ring->stage == RING_FOLLOWING;
     if (phase_of(node) != PARLEY_PHASE_TRAIN || !(waits || is_aside(node))) return;
     int lost = out_of_reach(node);
     if (lost != NONE) {
@@ -478,6 +492,7 @@ void ring_advance(struct parley_node *node)
     struct ring *ring = ring_of(node);
     uint64_t news = ring->news;
     bool late = node->now_us >= ring->progress_us + AGAIN_US;
+    if (late) mind_links(node);
     if (late || is_aside(node)) mind_reach(node);
     look(node);
     if (news != ring->news) drop_dead_links(node);
