@@ -594,3 +594,40 @@ Test(partitions, who_is_known_to_be_out_of_reach_is_not_waited_for_at_the_end)
         parley_sim_free(sim);
     }
 }
+
+Test(partitions, who_is_known_to_be_out_of_reach_is_not_asked_for_the_model)
+{
+    /* Of three that have it n1 reaches one: it asked the others again and again, two seconds each,
+     * and all began anew meanwhile, as nothing moved. */
+    for (uint64_t seed = 3; seed <= 23; seed += 10) {
+        struct scene_lines still = {.text = "nothing moved"};
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 4, .seed = seed, .step_us = 20000, .latency_us = 100000});
+        scene_train(sim, 4);
+        parley_sim_on_line(sim, PARLEY_LOG_INFO, scene_count, &still);
+        scene_part(sim, 1, 0);
+        scene_part(sim, 1, 2);
+        scene_run(sim, 15 * SECOND);
+        scene_agree(sim, 4, 0);
+        cr_expect_eq(still.count, 0, "seed %llu: %u", (unsigned long long)seed, still.count);
+        parley_sim_free(sim);
+    }
+}
+
+Test(partitions, two_that_cannot_reach_each_other_get_the_model_from_one_that_came_late)
+{
+    /* Nobody waits for it, and it has no word in what is agreed on: but it reaches both. */
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+            .nodes = 3, .seed = seed, .step_us = 10000, .latency_us = 200});
+        scene_train(sim, 3);
+        parley_sim_kill(sim, 2, false);
+        scene_part(sim, 0, 1);
+        for (uint32_t i = 0; i < 2; i++)
+            parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+        scene_run(sim, 5 * SECOND);
+        parley_sim_start(sim, 2);
+        scene_until(sim, 3, parley_sim_agreed, NULL, 120);
+        parley_sim_free(sim);
+    }
+}

@@ -130,18 +130,25 @@ static bool awaits_locks(struct parley_node *node, int member)
     return node->now_us < a->heard_us + WITNESS_US;
 }
 
+/* For a model that is not the node's own. */
+static bool has_room(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    if (a->candidate != CANDIDATE_NONE) return true;
+    if (phase_of(node) < PARLEY_PHASE_SETTLE || node->drift.sketching ||
+        node->exchange.slots[INITIATOR].state != SLOT_IDLE || node->fetch.state != FETCH_IDLE)
+        return false;
+    holding_reserve(node);
+    a->candidate = CANDIDATE_OWN;
+    return true;
+}
+
 /* Others have finished: take what they agreed on. */
 static void adopt(struct parley_node *node, int member)
 {
     struct agreement *a = &node->agreement;
     const struct record *r = record_of(node, member);
-    if (a->candidate == CANDIDATE_NONE) {
-        if (phase_of(node) < PARLEY_PHASE_SETTLE || node->drift.sketching ||
-            node->exchange.slots[INITIATOR].state != SLOT_IDLE || node->fetch.state != FETCH_IDLE)
-            return;
-        holding_reserve(node);
-        a->candidate = CANDIDATE_OWN;
-    }
+    if (!has_room(node)) return;
     if (a->candidate == CANDIDATE_HELD && said_same(a->own, r->digest)) {
         publish(node);
         return;
@@ -313,6 +320,15 @@ static bool obtain(struct parley_node *node)
     a->proposer = pick.proposer;
     holding_obtain(node, pick.digest);
     return true;
+}
+
+void agreement_pass_on(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    struct pick pick = said_pick(node);
+    if (!pick.digest || said_same(a->own, pick.digest) || !has_room(node)) return;
+    if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
+    if (a->candidate == CANDIDATE_OWN) obtain(node);
 }
 
 static void decide(struct parley_node *node)

@@ -72,6 +72,8 @@ void agreement_done(struct parley_node *node, const struct op *op,
 uint64_t agreement_deadline(const struct parley_node *node);
 uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then, unless a model
                                                               still comes in somewhere */
+/* While LATE: gets hold of what was picked, for those who don't reach who proposed it. */
+void agreement_pass_on(struct parley_node *node);
 /* Says goodbye to everybody and ends; without an agreement, and why. */
 void agreement_finish(struct parley_node *node, int error);
 void agreement_give_up(struct parley_node *node);

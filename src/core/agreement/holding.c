@@ -70,6 +70,7 @@ bool holding_let_go(struct parley_node *node)
     exchange_release(node, INITIATOR);
     a->candidate = CANDIDATE_NONE;
     memset(a->own, 0, sizeof a->own);
+    memset(self_of(node)->digest, 0, sizeof a->own); /* or as LATE it would seem to have it still */
     return true;
 }
 

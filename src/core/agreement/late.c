@@ -102,6 +102,8 @@ void late_advance(struct parley_node *node)
         late_rejoin(node);
     else if (!first && node->now_us >= a->progress_us + ALONE_US)
         agreement_give_up(node);
+    else if (node->roster->generation > 1) /* earlier it would be in the way of who is waited for */
+        agreement_pass_on(node);
 }
 
 /* Back to SETTLE, to mix and propose anew. Not so who has locked: others may be done with that

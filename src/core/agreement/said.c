@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/membership/membership.h"
 #include "core/plant.h"
 #include "core/state.h"
 
@@ -64,20 +65,26 @@ static bool lock_is_higher(const struct parley_node *node, const struct record *
     return memcmp(a->lock_digest, b->lock_digest, PARLEY_DIGEST_BYTES) < 0;
 }
 
-int said_holder(struct parley_node *node, const uint8_t *digest)
+static int draw_holder(struct parley_node *node, const uint8_t *digest, bool unreached)
 {
     uint32_t seen = 0;
     int found = NONE;
-    if (said_same(node->agreement.own, digest)) return node->self;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         if ((int)i == node->self || !record_is_live(r) || r->phase < PARLEY_PHASE_PROPOSED ||
-            r->phase > PARLEY_PHASE_DONE || !said_same(r->digest, digest) ||
-            said_is_distrusted(node, r->boot))
+            r->phase > PARLEY_PHASE_LATE || !said_same(r->digest, digest) ||
+            said_is_distrusted(node, r->boot) || membership_is_unreached(node, (int)i) != unreached)
             continue;
         if (rng_below(&node->rng, ++seen) == 0) found = (int)i;
     }
     return found;
+}
+
+int said_holder(struct parley_node *node, const uint8_t *digest)
+{
+    if (said_same(node->agreement.own, digest)) return node->self;
+    int found = draw_holder(node, digest, false);
+    return found != NONE ? found : draw_holder(node, digest, true);
 }
 
 /* A lock that somebody can serve; the highest of them, or NULL. */
@@ -103,8 +110,9 @@ static bool is_less(const struct record *a, const struct record *b)
 bool said_all(const struct parley_node *node, enum roster_class phase)
 {
     const struct parley_roster *roster = node->roster;
+    const struct record *self = self_of(node);
     if (PLANTED(DONE_WITHOUT_LOCK) && phase == ROSTER_LOCKED) phase = ROSTER_HELD;
-    return self_of(node)->generation == roster->generation &&
+    return (!record_is_waited_for(self) || self->generation == roster->generation) &&
            roster->counts[phase] == roster->counts[ROSTER_WAITED];
 }
 

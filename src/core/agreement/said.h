@@ -25,11 +25,12 @@ bool said_none(const uint8_t *digest);              /* all 0: there is no model 
 /* It has said that it holds the model of that digest. */
 bool said_holds(const struct record *r, const uint8_t *digest);
 
-/* All who are waited for are in this class, in this node's generation. */
+/* All who are waited for are in this class, in the generation of this node if that is, too. */
 bool said_all(const struct parley_node *node, enum roster_class phase);
 bool said_one_digest(const struct parley_node *node); /* all who hold, hold the same */
 struct pick said_pick(struct parley_node *node);
-/* A live member that has the model of this digest, this node itself if it can be; NONE: nobody. */
+/* A live member that has the model of this digest: this node itself if it can be, then one that is
+ * not known to be out of its reach; NONE: nobody. */
 int said_holder(struct parley_node *node, const uint8_t *digest);
 /* Somebody waited for has locked a model that can still be had: that one will be picked. */
 bool said_locked(struct parley_node *node);
