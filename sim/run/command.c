@@ -125,6 +125,13 @@ static int check_counted(const struct settings *settings, const struct dataset *
     return PARLEY_EUSAGE;
 }
 
+static void tell_strangers(const struct run *run)
+{
+    char remark[512];
+    if (graph_strangers(&run->job.graph, run->data.topology, run->nodes, remark, sizeof remark))
+        sim_say(PARLEY_LOG_WARN, "sim: --topology: %s", remark);
+}
+
 static int prepare_job(struct run *run, const struct source *data,
                        const struct source_reader *reader)
 {
@@ -139,6 +146,7 @@ static int prepare_job(struct run *run, const struct source *data,
     if (!error)
         error = graph_has_room(&run->job.graph, run->data.topology, run->nodes,
                                (enum parley_strategy)run->data.strategy, why, sizeof why);
+    if (!error && !run->silent) tell_strangers(run);
     if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     if (!error && !quadratic)
         error = job_fits(run->settings, &run->job.data.train, why, sizeof why);

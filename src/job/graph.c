@@ -19,7 +19,7 @@
 #include "report/text.h"
 #include "settings/settings.h"
 
-enum { FILE_BYTES_MAX = 64 * 1024 * 1024 };
+enum { FILE_BYTES_MAX = 64 * 1024 * 1024, STRANGERS_BYTES = PARLEY_NAME_SIZE + 96 };
 
 struct link {
     const char *ends[2];
@@ -158,16 +158,25 @@ static int note_links(const struct reading *r, struct parley_graph *graph)
     return 0;
 }
 
-/* From the first node all others are reached. */
-static int check_whole(const struct reading *r, const struct parley_graph *graph)
+static bool is_among(const struct parley_graph *graph, uint32_t n, uint64_t nodes)
+{
+    return nodes == 0 || settings_is_node(graph->names[n], nodes);
+}
+
+/* From the first of n0 to n(nodes-1), or with 0 of all, the others are reached by links among them;
+ * else apart[] has the first and one that is not reached, and the outcome is PARLEY_EDATA. */
+static int check_whole(const struct parley_graph *graph, uint64_t nodes, const char *apart[2])
 {
     uint16_t *reached = malloc(graph->nodes * sizeof *reached);
     bool *seen = calloc(graph->nodes, sizeof *seen);
     uint32_t count = 0, missing = 0;
     int error = reached && seen ? 0 : PARLEY_ENOMEM;
     if (!error) {
-        reached[count++] = 0;
-        seen[0] = true;
+        for (uint32_t n = graph->nodes; n-- > 0;) {
+            seen[n] = !is_among(graph, n, nodes); /* who is not there leads nowhere */
+            if (!seen[n]) reached[0] = (uint16_t)n;
+        }
+        seen[reached[count++]] = true;
         for (uint32_t done = 0; done < count; done++)
             for (uint32_t i = graph->first[reached[done]]; i < graph->first[reached[done] + 1]; i++)
                 if (!seen[graph->ends[i]]) {
@@ -177,9 +186,11 @@ static int check_whole(const struct reading *r, const struct parley_graph *graph
         while (missing < graph->nodes && seen[missing])
             missing++;
     }
-    if (!error && missing < graph->nodes)
-        error = refuse(r, 0, "is in pieces: no links lead from \"%s\" to \"%s\"", graph->names[0],
-                       graph->names[missing]);
+    if (!error && missing < graph->nodes) {
+        apart[0] = graph->names[reached[0]];
+        apart[1] = graph->names[missing];
+        error = PARLEY_EDATA;
+    }
     free(seen);
     free(reached);
     return error;
@@ -189,6 +200,7 @@ int graph_parse(struct graph *graph, const char *name, const uint8_t *bytes, siz
                 size_t why_size)
 {
     struct reading reading = {.file = name, .why = why, .why_size = why_size};
+    const char *apart[2] = {NULL};
     *graph = (struct graph){.text = malloc(size + 1)};
     if (!graph->text) return PARLEY_ENOMEM;
     memcpy(graph->text, bytes, size);
@@ -196,7 +208,10 @@ int graph_parse(struct graph *graph, const char *name, const uint8_t *bytes, siz
     int error = read_lines(&reading, graph->text, size);
     if (!error) error = sort_names(&reading, &graph->graph);
     if (!error) error = note_links(&reading, &graph->graph);
-    if (!error) error = check_whole(&reading, &graph->graph);
+    if (!error) error = check_whole(&graph->graph, 0, apart);
+    if (error && apart[0])
+        refuse(&reading, 0, "is in pieces: no links lead from \"%s\" to \"%s\"", apart[0],
+               apart[1]);
     free(reading.links);
     return error;
 }
@@ -229,10 +244,38 @@ void graph_close(struct graph *graph)
     *graph = (struct graph){0};
 }
 
+/* "\"n9\" and 2 more that are none of n0 to n3". False where there are none. */
+static bool name_strangers(const struct parley_graph *graph, uint64_t nodes, char *out, size_t size)
+{
+    uint32_t count = 0, first = 0;
+    for (uint32_t n = graph->nodes; n-- > 0;)
+        if (!is_among(graph, n, nodes)) {
+            first = n;
+            count++;
+        }
+    if (count == 0) return false;
+    char more[40] = ", which is";
+    if (count > 1) snprintf(more, sizeof more, " and %" PRIu32 " more that are", count - 1);
+    snprintf(out, size, "\"%s\"%s none of n0 to n%" PRIu64, graph->names[first], more, nodes - 1);
+    return true;
+}
+
+bool graph_strangers(const struct graph *graph, const char *topology, uint64_t nodes, char *remark,
+                     size_t size)
+{
+    char who[STRANGERS_BYTES];
+    if (!path_of(topology) || !name_strangers(&graph->graph, nodes, who, sizeof who)) return false;
+    snprintf(remark, size, "%s: has links of %s: these links are left out", path_of(topology), who);
+    return true;
+}
+
 int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes, char *why,
                  size_t why_size)
 {
-    for (uint64_t n = 0; path_of(topology) && n < nodes; n++) {
+    const char *apart[2] = {NULL};
+    char who[STRANGERS_BYTES] = "";
+    if (!path_of(topology)) return 0;
+    for (uint64_t n = 0; n < nodes; n++) {
         char name[24];
         snprintf(name, sizeof name, "n%" PRIu64, n);
         if (topology_place(&graph->graph, name) != TOPOLOGY_NOWHERE) continue;
@@ -240,7 +283,13 @@ int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes
                  path_of(topology), name, nodes - 1);
         return PARLEY_EDATA;
     }
-    return 0;
+    /* The whole is in one piece: it takes who is not there to part it. */
+    int error = check_whole(&graph->graph, nodes, apart);
+    if (apart[0] && name_strangers(&graph->graph, nodes, who, sizeof who))
+        snprintf(why, why_size,
+                 "%s: is in pieces without %s: no links among these lead from \"%s\" to \"%s\"",
+                 path_of(topology), who, apart[0], apart[1]);
+    return error;
 }
 
 /* Of those nodes. */

@@ -24,9 +24,13 @@ PARLEY_CHECK int graph_parse(struct graph *graph, const char *name, const uint8_
                              size_t size, char *why, size_t why_size);
 void graph_close(struct graph *graph);
 
-/* Whether it has n0 to n(nodes-1). PARLEY_EDATA with a line that names the first that it lacks. */
+/* Whether it has n0 to n(nodes-1), and links among them make them one piece. PARLEY_EDATA with a
+ * line that names the first that it lacks, or two that are apart; PARLEY_ENOMEM. */
 PARLEY_CHECK int graph_covers(const struct graph *graph, const char *topology, uint64_t nodes,
                               char *why, size_t why_size);
+/* Whether it has links of others, which then are nobody's; a remark that names one of them. */
+bool graph_strangers(const struct graph *graph, const char *topology, uint64_t nodes, char *remark,
+                     size_t size);
 /* Whether a round of that strategy has room for the neighbours that each of n0 to n(nodes-1) has
  * among them. PARLEY_EDATA with a line that names the first for which it has not. */
 PARLEY_CHECK int graph_has_room(const struct graph *graph, const char *topology, uint64_t nodes,

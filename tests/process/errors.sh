@@ -351,6 +351,21 @@ printf 'n0 n1\nn1 n2\n' > graph
 expect 0 'of 3 nodes' topology file:graph
 expect 7 'has no link of "n3"; the nodes are n0 to n4' topology file:graph -n 5
 expect 7 'has no link of "n3"; the nodes are n0 to n4' run --topology file:graph -n 5
+# Of who is not there it says so, and that nobody is linked through it.
+printf 'n0 n1\nn1 n2\nn0 n9\nn9 n2\n' > graph
+printf 'n0 n9\nn9 n1\nn1 n2\n' > apart
+printf 'n0 n3\nn3 n1\nn1 n2\nn2 n9\n' > joins
+expect 0 'of 4 nodes' topology file:graph
+expect 0 'of 3 nodes' topology file:graph -n 3
+expect 0 'edges         2' topology file:graph -n 3
+for verb in run sim; do
+    expect 0 'graph: has links of "n9", which is none of n0 to n2: these' \
+        $verb -n 3 --topology file:graph --model softmax --steps 3
+    expect 7 '"n9", which is none of n0 to n2: no links among these lead from "n0" to "n1"' \
+        $verb -n 3 --topology file:apart
+done
+expect 0 '"n9", which is none of n0 to n3: these links are left out' \
+    sim -n 3 --fault join:1@50% --topology file:joins --model softmax --steps 3
 # A link stands twice in it. Of 17 nodes n0 has 16 neighbours, of 18 one more than have room.
 { seq -f 'n0 n%g' 17; echo n1 n0; } > graph
 expect 0 'agreed    17 of 17' sim -n 17 --topology file:graph --strategy choco --model quadratic:8 --steps 3

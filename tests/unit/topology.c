@@ -283,6 +283,48 @@ Test(topology, a_bad_graph_is_refused_with_its_line)
     }
 }
 
+Test(topology, links_of_who_is_not_there_join_nobody)
+{
+    /* Proves that the nodes there must be one piece among themselves, and what is said of others.
+     */
+    const struct {
+        const char *text;
+        uint64_t nodes;
+        int error;
+        const char *why, *strangers;
+    } graphs[] = {
+        {"n0 n1\nn1 n2\n", 3, 0, "", NULL},
+        {"n0 n1\nn1 n2\n", 4, PARLEY_EDATA, "g: has no link of \"n3\"; the nodes are n0 to n3",
+         NULL},
+        {"n0 n9\nn9 n1\nn1 n2\n", 3, PARLEY_EDATA,
+         "g: is in pieces without \"n9\", which is none of n0 to n2: no links among these lead "
+         "from "
+         "\"n0\" to \"n1\"",
+         NULL},
+        {"n0 n9\nn0 n1\nn1 n2\nn2 m\n", 3, 0, "",
+         "g: has links of \"m\" and 1 more that are none of n0 to n2: these links are left out"},
+        {"n0 n1\nn1 n01\n", 2, 0, "",
+         "g: has links of \"n01\", which is none of n0 to n1: these links are left out"},
+        {"n0 n1\n", 1, 0, "",
+         "g: has links of \"n1\", which is none of n0 to n0: these links are left out"},
+    };
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        const char *text = graphs[i].text;
+        struct graph graph;
+        char why[256] = "", remark[256] = "";
+        cr_assert_eq(graph_parse(&graph, "g", (const uint8_t *)text, strlen(text), why, sizeof why),
+                     0);
+        cr_expect_eq(graph_covers(&graph, "file:g", graphs[i].nodes, why, sizeof why),
+                     graphs[i].error, "%zu: %s", i, why);
+        cr_expect_str_eq(why, graphs[i].why);
+        if (!graphs[i].error)
+            cr_expect_eq(graph_strangers(&graph, "file:g", graphs[i].nodes, remark, sizeof remark),
+                         graphs[i].strangers != NULL);
+        cr_expect_str_eq(remark, graphs[i].strangers ? graphs[i].strangers : "");
+        graph_close(&graph);
+    }
+}
+
 Test(topology, what_cannot_be_linked_so_is_refused_with_what_can)
 {
     /* Proves the clauses for bad names and for numbers of nodes that don't suit. */

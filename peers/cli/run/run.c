@@ -236,8 +236,9 @@ static void on_tick(uv_timer_t *timer)
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 /* Each node reads the graph by itself, but none would say who is not in it but that one. */
-static int check_graph(const struct settings *settings, char *why, size_t why_size)
+static int check_graph(struct run *run, char *why, size_t why_size)
 {
+    const struct settings *settings = run->settings;
     struct graph graph;
     char cause[512] = "";
     int error = graph_load(&graph, settings->topology, &file_reader, cause, sizeof cause);
@@ -246,8 +247,10 @@ static int check_graph(const struct settings *settings, char *why, size_t why_si
     if (!error)
         error = graph_has_room(&graph, settings->topology, settings->nodes,
                                (enum parley_strategy)settings->strategy, cause, sizeof cause);
-    graph_close(&graph);
     if (cause[0]) snprintf(why, why_size, "--topology: %s", cause);
+    if (!error && graph_strangers(&graph, settings->topology, settings->nodes, cause, sizeof cause))
+        run_say(run, "--topology: %s", cause);
+    graph_close(&graph);
     return error;
 }
 
@@ -310,7 +313,7 @@ static int prepare(struct run *run, char *why, size_t why_size)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
     if (!error) error = run_faults_init(run);
-    if (!error) error = check_graph(run->settings, why, why_size);
+    if (!error) error = check_graph(run, why, why_size);
     return error ? error : load_data(run, why, why_size);
 }
 
