@@ -243,13 +243,13 @@ static void add_table(struct text *page, const struct plan *plan,
         tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
 }
 
-static void add_unheeded(struct text *page, const struct plan *plan)
+/* Unless there is none; frees it. */
+static void add_note(struct text *page, char *note)
 {
-    char *unheeded = plan_unheeded(plan);
-    if (unheeded && !unheeded[0])
-        free(unheeded);
+    if (note && !note[0])
+        free(note);
     else
-        add_taken(page, "<p class=\"note\">", unheeded, "</p>\n");
+        add_taken(page, "<p class=\"note\">", note, "</p>\n");
 }
 
 static void add_hashes(struct text *page, const struct plan *plan,
@@ -288,7 +288,8 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     add_svg(&page, &svg, width, y, false);
     add_taken(&page, "<p class=\"note\">", notes(plan), "</p>\n");
     add_table(&page, plan, outcomes);
-    add_unheeded(&page, plan);
+    add_note(&page, plan_rates(plan));
+    add_note(&page, plan_unheeded(plan));
     text_init(&svg, PAGE_BYTES_MAX);
     y = effect_charts(&svg, plan, outcomes, 0);
     add_section(&page, "<h2>By setting</h2>\n", &svg, y);

@@ -51,6 +51,11 @@ bool plan_is_single(const struct plan_run *run);
  * swept, and is for others of the strategies. Freed by the caller; NULL: no memory. */
 char *plan_unheeded(const struct plan *plan);
 
+/* "allreduce, ps-bsp: --lr times 8 (--lr-scale cluster), --warmup 0.05\n": where runs differ
+ * in these, a line for each kind of those whose rate is not --lr by the schedule alone. Freed by
+ * the caller; NULL: no memory. */
+char *plan_rates(const struct plan *plan);
+
 /* "gossip, mix-every 4, seed 1". Freed by the caller; NULL: no memory. */
 char *plan_label(const struct plan *plan, const struct plan_run *run, bool with_seed);
 

@@ -237,6 +237,14 @@ static uint32_t lay_out(const struct plan *plan, const struct sim_outcome *outco
     return columns;
 }
 
+/* Which it frees. */
+static void add_lines(struct text *text, char *lines)
+{
+    if (!lines) text->failed = true;
+    text_add(text, "%s", lines ? lines : "");
+    free(lines);
+}
+
 char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
 {
     int widths[COLUMNS_MAX];
@@ -255,10 +263,8 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
     if (plan->seeds)
         text_add(&text, "mean over %zu seeds, ± standard deviation\n",
                  plan->base->sweeps[OPTION_ID_SEED].count);
-    char *unheeded = plan_unheeded(plan);
-    if (!unheeded) text.failed = true;
-    text_add(&text, "%s", unheeded ? unheeded : "");
-    free(unheeded);
+    add_lines(&text, plan_rates(plan));
+    add_lines(&text, plan_unheeded(plan));
     if (tally_failed(plan, outcomes)) text_add(&text, "!  %s\n", TALLY_FAILED);
     return text_take(&text);
 }
@@ -284,7 +290,7 @@ char *tally_csv_head(const struct plan *plan)
         "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
         "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,bytes_trained,"
         "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
-        "run_hash,digest\n");
+        "lr_scale,warmup,run_hash,digest\n");
     return text_take(&text);
 }
 
@@ -316,6 +322,8 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
     add_real(&text, s->trained_s);
     add_real(&text, s->agreed_s);
     add_real(&text, s->virtual_s);
+    text_add(&text, ",%s", s->lr_scale ? s->lr_scale : "");
+    add_real(&text, s->warmup);
     text_add(&text, ",%s,%s\n", s->run_hash ? s->run_hash : "", s->digest ? s->digest : "");
     return text_take(&text);
 }

@@ -345,6 +345,8 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .own_accuracy = report->trained ? report->own.mean : NAN,
         .own_accuracy_worst = report->trained ? report->own.worst : NAN,
         .own_accuracy_sd = report->trained ? report->own.deviation : NAN,
+        .lr_scale = report->settings->values[OPTION_ID_LR_SCALE].text,
+        .warmup = report->settings->warmup,
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
     if (report->coverage) add_coverage(report, &outcome->summary);

@@ -99,7 +99,8 @@ static const struct field summary_sim[] = {
     F(summary, REAL, node_steps_per_s), F(summary, REAL, trained_s),
     F(summary, REAL, agreed_s),         F(summary, REAL, drift_trained),
     F(summary, REAL, own_accuracy),     F(summary, REAL, own_accuracy_worst),
-    F(summary, REAL, own_accuracy_sd),  END};
+    F(summary, REAL, own_accuracy_sd),  F(summary, STRING, lr_scale),
+    F(summary, REAL, warmup),           END};
 
 static const struct {
     const char *text;

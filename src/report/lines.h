@@ -142,6 +142,8 @@ struct report_summary {
     /* On the test data, of the models that the live nodes had then, each its own; of many nodes, of
      * MODELS_OWN_MAX of them (sim/run/models.h): mean, least and standard deviation. */
     double own_accuracy, own_accuracy_worst, own_accuracy_sd;
+    const char *lr_scale; /* as given or, by default, the strategy's */
+    double warmup;        /* likewise */
     const char *swept; /* of a sweep: the values of this run, as one JSON object; not parsed back */
 };
 

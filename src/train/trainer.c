@@ -222,13 +222,17 @@ uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_
     return node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
 }
 
+double trainer_scaling(enum trainer_scale scale, uint32_t batch, uint32_t live)
+{
+    double factor = batch / SCALE_SAMPLES;
+    if (scale == TRAINER_SCALE_CLUSTER) factor = fmin(factor * live, SCALE_MOST);
+    return scale == TRAINER_SCALE_NONE ? 1 : factor;
+}
+
 static double rate_now(const struct trainer *trainer, const struct trainer_turn *turn)
 {
-    double rate = trainer->rate * schedule_factor(&trainer->schedule, turn->progress);
-    double factor = trainer->batch / SCALE_SAMPLES;
-
-    if (trainer->scale == TRAINER_SCALE_CLUSTER) factor = fmin(factor * turn->live, SCALE_MOST);
-    if (trainer->scale != TRAINER_SCALE_NONE) rate *= factor;
+    double rate = trainer->rate * schedule_factor(&trainer->schedule, turn->progress) *
+                  trainer_scaling(trainer->scale, trainer->batch, turn->live);
     return turn->weight > 0 ? rate / turn->weight : rate;
 }
 

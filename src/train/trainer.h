@@ -31,6 +31,9 @@ enum trainer_scale {
     TRAINER_SCALE_CLUSTER /* ... all live nodes, up to 256: 8 times the rate at most */
 };
 
+/* What the rate is multiplied by, of `live` nodes with batches of `batch` samples. */
+double trainer_scaling(enum trainer_scale scale, uint32_t batch, uint32_t live);
+
 /* What averaging does to the momentum of "momentum" and "nesterov". */
 enum trainer_momentum {
     /* Nothing: it sums gradients of the node's own data only (Lian et al., NeurIPS 2017). */

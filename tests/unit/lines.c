@@ -77,9 +77,9 @@ Test(lines, the_summary_has_more_fields_in_sim)
     /* The last line of run and of sim. */
     struct report_line line = {.event = REPORT_SUMMARY, .t = 12.5};
     line.as.summary = (struct report_summary){
-        true, 4,     4,    4,    4,  NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,     4,
-        1000, 32000, 1872, 1,    99, 66,   1e-17,    0,    12.5, NAN, {1, 0.5}, 2,
-        1,    false, 0,    NULL, 0,  0,    0,        0,    0,    0,   0,        NULL};
+        true,  4,    4, 4,  4,  NULL,  "gossip", 0.97, 0.96, 0.1,      1e-5, 4,   1000,
+        32000, 1872, 1, 99, 66, 1e-17, 0,        12.5, NAN,  {1, 0.5}, 2,    1,   false,
+        0,     NULL, 0, 0,  0,  0,     0,        0,    0,    NULL,     0,    NULL};
     static const char common[] =
         "{\"event\":\"summary\",\"t\":12.5,\"ok\":true,\"nodes\":4,\"live\":4,\"agreed\":4,"
         "\"known\":4,\"digest\":null,\"strategy\":\"gossip\",\"test_accuracy\":0.97,"
@@ -101,10 +101,13 @@ Test(lines, the_summary_has_more_fields_in_sim)
     line.as.summary.own_accuracy = 0.75;
     line.as.summary.own_accuracy_worst = 0.5;
     line.as.summary.own_accuracy_sd = NAN;
+    line.as.summary.lr_scale = "none";
+    line.as.summary.warmup = 0.5;
     snprintf(expected, sizeof expected,
              "%s,\"virtual_s\":60,\"run_hash\":\"00ff\",\"node_steps_per_s\":100000,"
              "\"trained_s\":50,\"agreed_s\":59.5,\"drift_trained\":0.25,\"own_accuracy\":0.75,"
-             "\"own_accuracy_worst\":0.5,\"own_accuracy_sd\":null}\n",
+             "\"own_accuracy_worst\":0.5,\"own_accuracy_sd\":null,\"lr_scale\":\"none\","
+             "\"warmup\":0.5}\n",
              common);
     expect_line(&line, expected);
     size_t length = strlen(expected);

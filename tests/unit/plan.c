@@ -1,6 +1,7 @@
 /* plan.c: the runs that an experiment is made of, and what writes it down again. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,31 @@ Test(plan, settings_of_one_that_is_compared_stand_beside_the_swept_ones)
     cr_assert_float_eq(plan.runs[6]->settings.rate, 0.1, 1e-12);
     cr_assert_float_eq(plan.runs[8]->settings.rate, 0.2, 1e-12);
     unload();
+}
+
+static void expect_rates(const char *file, const char *expected)
+{
+    cr_assert_eq(load(file), 0, "%s", why);
+    char *rates = plan_rates(&plan);
+    cr_expect_str_eq(rates, expected, "%s: %s", file, rates);
+    free(rates);
+    unload();
+}
+
+/* Proves that rates which some strategies multiply by default are told where others don't, with the
+ * range where nodes are swept, and that nothing is told where all are alike or only a column's. */
+Test(plan, who_multiplies_the_rate_is_told_beside_those_who_do_not)
+{
+    const char *both = "compare: [gossip, allreduce, ps-bsp, choco]\n";
+    char file[200];
+    snprintf(file, sizeof file, "%sseed: 1..2\nnodes: 16\n", both);
+    expect_rates(file, "allreduce, ps-bsp: --lr times 8 (--lr-scale cluster), --warmup 0.05\n");
+    snprintf(file, sizeof file, "%snodes: [2, 4]\nwarmup: [0, 0.1]\n", both);
+    expect_rates(file, "allreduce, ps-bsp: --lr times 2 to 4 (--lr-scale cluster)\n");
+    snprintf(file, sizeof file, "%slr-scale: none\nwarmup: 0\n", both);
+    expect_rates(file, "");
+    expect_rates("strategy: allreduce\nseed: 1..2\n", "");
+    expect_rates("strategy: gossip\nwarmup: [0, 0.1]\n", "");
 }
 
 Test(plan, what_one_has_of_its_own_is_not_swept_and_goes_together)
