@@ -234,13 +234,13 @@ static void add_table(struct text *page, const struct plan *plan,
                          tally_cell(plan, outcomes, g, (enum tally_column)c, out));
         text_add(page, "</tr>\n");
     }
-    text_add(
-        page,
-        "</table></div>\n<p class=\"note\">Drift: when training ended, before the final "
-        "averaging. Training: virtual time of the last local step. Bytes: until training ended; "
-        "in all: with that averaging and the agreement.%s%s</p>\n",
-        plan->seeds ? " Mean over the seeds, ± standard deviation." : "",
-        tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
+    text_add(page,
+             "</table></div>\n<p class=\"note\">Drift: when training ended, before the final "
+             "averaging. Training: virtual time of the last local step. Exchanges, bytes: until "
+             "training "
+             "ended; in all: with that averaging and the agreement.%s%s</p>\n",
+             plan->seeds ? " Mean over the seeds, ± standard deviation." : "",
+             tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
 }
 
 /* Unless there is none; frees it. */

@@ -48,7 +48,7 @@ static double value_of(const struct report_summary *s, enum tally_column column)
     case TALLY_TARGET:
         return s->time_to_target_s;
     case TALLY_EXCHANGES:
-        return (double)s->exchanges;
+        return (double)s->exchanges_trained;
     case TALLY_BYTES:
         return (double)s->bytes_trained;
     default:
@@ -185,7 +185,7 @@ const char *tally_cell(const struct plan *plan, const struct sim_outcome *outcom
         snprintf(out, 64, "%s", human_seconds(text, spread.mean));
         break;
     case TALLY_EXCHANGES:
-        snprintf(out, 64, spread.count ? "%.0f" : "-", spread.mean);
+        snprintf(out, 64, spread.mean > 0 ? "%.0f" : "-", spread.mean);
         break;
     default:
         snprintf(out, 64, "%s", spread.count ? human_bytes(text, (uint64_t)spread.mean) : "-");
@@ -284,13 +284,12 @@ char *tally_csv_head(const struct plan *plan)
     text_add(&text, "strategy");
     for (uint32_t i = 0; i < plan->axes_count; i++)
         text_add(&text, ",--%s", option_info(plan->axes[i])->name);
-    text_add(
-        &text,
-        ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,"
-        "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
-        "drift_trained,epochs,steps,samples,exchanges,exchanges_dropped,bytes_sent,bytes_trained,"
-        "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
-        "lr_scale,warmup,run_hash,digest\n");
+    text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,"
+                    "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
+                    "drift_trained,epochs,steps,samples,exchanges,exchanges_trained,exchanges_"
+                    "dropped,bytes_sent,bytes_trained,"
+                    "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
+                    "lr_scale,warmup,run_hash,digest\n");
     return text_take(&text);
 }
 
@@ -313,9 +312,10 @@ char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
     add_real(&text, s->test_loss);
     add_real(&text, s->drift_trained);
     add_real(&text, s->epochs);
-    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-             s->steps, s->samples, s->exchanges, s->exchanges_dropped, s->bytes_sent,
-             s->bytes_trained);
+    text_add(&text,
+             ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+             s->steps, s->samples, s->exchanges, s->exchanges_trained, s->exchanges_dropped,
+             s->bytes_sent, s->bytes_trained);
     add_real(&text, s->mass_error);
     add_real(&text, s->mass_dropped);
     add_real(&text, s->time_to_target_s);

@@ -12,9 +12,9 @@ enum tally_column {
     TALLY_DRIFT,
     TALLY_EPOCHS,
     TALLY_TRAINED,
-    TALLY_TARGET, /* where a run has one: tally_shows() */
-    TALLY_EXCHANGES,
-    TALLY_BYTES, /* of training */
+    TALLY_TARGET,    /* where a run has one: tally_shows() */
+    TALLY_EXCHANGES, /* of training; none: a strategy that does without */
+    TALLY_BYTES,     /* of training */
     TALLY_BYTES_ALL,
     TALLY_AGREED,
     TALLY_COLUMNS

@@ -34,7 +34,7 @@ static void print_cost(const struct sim_report *report)
 static void print_trained(const struct sim_report *report)
 {
     const struct report_summary *s = &report->outcome->summary;
-    char drift[HUMAN_BYTES], sent[HUMAN_BYTES], judged[32] = "";
+    char drift[HUMAN_BYTES], sent[HUMAN_BYTES], judged[32] = "", exchanges[64] = "";
     if (!isfinite(s->drift_trained)) return;
     printf("trained   ");
     if (report->own.judged < s->live)
@@ -42,7 +42,11 @@ static void print_trained(const struct sim_report *report)
     if (isfinite(s->own_accuracy))
         printf("own models %.4f on average%s, %.4f at least   ", s->own_accuracy, judged,
                s->own_accuracy_worst);
-    printf("drift %s, %s\n", human_drift(drift, s->drift_trained),
+    if (s->exchanges_trained > 0)
+        snprintf(exchanges, sizeof exchanges, "exchanges %" PRIu64 " (%.3f a step), ",
+                 s->exchanges_trained,
+                 (double)s->exchanges_trained / (double)report->steps_trained);
+    printf("drift %s, %s%s\n", human_drift(drift, s->drift_trained), exchanges,
            human_bytes(sent, s->bytes_trained));
 }
 

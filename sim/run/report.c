@@ -68,6 +68,7 @@ void sim_report_trained(struct sim_report *report)
     sim_report_stepped(report);
     report->trained = true;
     report->drift_trained = models_drift(report->sim);
+    report->exchanges_trained = verdict_exchanges(report->sim);
     report->bytes_trained = parley_sim_bytes_sent(report->sim);
     models_own(&report->own, report->sim, report->settings->seed);
 }
@@ -329,6 +330,7 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .steps = sim->steps,
         .samples = sim->samples,
         .exchanges = v->exchanges,
+        .exchanges_trained = report->trained ? report->exchanges_trained : v->exchanges,
         .exchanges_dropped = v->dropped,
         .bytes_sent = parley_sim_bytes_sent(sim),
         .bytes_trained = report->trained ? report->bytes_trained : parley_sim_bytes_sent(sim),

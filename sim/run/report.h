@@ -39,11 +39,11 @@ struct sim_report {
     double resident;                   /* bytes in memory before the nodes */
     double spoken_s;                   /* wall time of the newest line for people */
     uint64_t trained_us, agreed_us;    /* virtual: the last local step; the newest DONE */
-    bool trained;           /* the budget has ended, or a node has stopped before: then were ... */
-    double drift_trained;   /* ... this (see models.h), ... */
-    uint64_t bytes_trained; /* ... these, ... */
-    struct models_own own;  /* ... and those */
-    double reached_s;       /* virtual: a look found the target accuracy; negative: none did */
+    bool trained;         /* the budget has ended, or a node has stopped before: then were ... */
+    double drift_trained; /* ... this (see models.h), ... */
+    uint64_t exchanges_trained, bytes_trained; /* ... these, ... */
+    struct models_own own;                     /* ... and those */
+    double reached_s; /* virtual: a look found the target accuracy; negative: none did */
 };
 
 double sim_report_wall(void); /* seconds, from an arbitrary start */

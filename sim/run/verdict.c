@@ -38,10 +38,21 @@ static void judge_models(struct parley_sim *sim, struct verdict *v)
     }
 }
 
+uint64_t verdict_exchanges(struct parley_sim *sim)
+{
+    uint64_t exchanges = sim->ledger_gone.committed;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        struct parley_view view;
+        parley_sim_view(sim, i, &view);
+        exchanges += view.ledger.committed;
+    }
+    return exchanges;
+}
+
 void verdict_judge(struct verdict *v, struct parley_sim *sim)
 {
     struct parley_view view;
-    *v = (struct verdict){.exchanges = sim->ledger_gone.committed,
+    *v = (struct verdict){.exchanges = verdict_exchanges(sim),
                           .dropped = sim->ledger_gone.dropped,
                           .mass_dropped = sim->ledger_gone.mass_dropped,
                           .drift_before = NAN,
@@ -50,7 +61,6 @@ void verdict_judge(struct verdict *v, struct parley_sim *sim)
                           .loss = NAN};
     for (uint32_t i = 0; i < sim->nodes; i++) {
         parley_sim_view(sim, i, &view);
-        v->exchanges += view.ledger.committed;
         v->dropped += view.ledger.dropped;
         v->mass_dropped += view.ledger.mass_dropped;
         int error = 0;

@@ -18,6 +18,9 @@ struct verdict {
     int error; /* the first that a node ended with */
 };
 
+/* So far, each once. */
+uint64_t verdict_exchanges(struct parley_sim *sim);
+
 void verdict_judge(struct verdict *verdict, struct parley_sim *sim);
 
 #endif

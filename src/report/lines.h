@@ -120,9 +120,11 @@ struct report_summary {
     const char *strategy;
     double test_accuracy, worst_accuracy, test_loss, drift_before, epochs;
     uint64_t steps, samples;
-    uint64_t exchanges, exchanges_dropped; /* each once; those of settling, too */
+    uint64_t exchanges;         /* each once; those of settling, too */
+    uint64_t exchanges_trained; /* of these, those by the moment of drift_trained */
+    uint64_t exchanges_dropped;
     uint64_t bytes_sent;
-    uint64_t bytes_trained; /* of bytes_sent, what was sent by the moment of drift_trained */
+    uint64_t bytes_trained; /* of bytes_sent, what was sent by that moment */
     double mass_error, mass_dropped, wall_s, time_to_target_s;
     /* Per epoch that began, of the first COVERAGE_PASSES, the part of the samples that was trained
      * on; not parsed back. */

@@ -115,8 +115,10 @@ char *summary_text(const struct summary *summary)
     text_add(&fact, "%.1f epochs, %llu steps, %s", line->epochs, (unsigned long long)line->steps,
              human_seconds(one, summary->trained_s));
     add_fact(&text, "training", &fact);
-    text_add(&text, "exchanges %llu, %s\n", (unsigned long long)line->exchanges,
-             human_bytes(two, line->bytes_sent));
+    bool at_end = line->exchanges > 0 && line->exchanges_trained == 0;
+    text_add(&text, "exchanges %llu%s, %s%s\n", (unsigned long long)line->exchanges,
+             at_end ? " at the end" : "", human_bytes(two, line->bytes_sent),
+             at_end ? " in all" : "");
     add_coverage(&text, line);
     if (summary->path) {
         text_add(&fact, "%s", summary->path);

@@ -26,7 +26,7 @@ tail -n 1 2.json | python3 -c '
 import json, sys
 s = json.loads(sys.stdin.readline())
 assert s["mass_error"] <= 1e-6 and s["exchanges"] > 10, s
-assert 0 < s["bytes_trained"] < s["bytes_sent"], s
+assert 0 < s["bytes_trained"] < s["bytes_sent"] and 0 < s["exchanges_trained"] <= s["exchanges"], s
 assert s["samples"] == 32 * s["steps"], s'
 # The record beside a model tells of the agreement as the nodes do; a model that it is not about is
 # none that was agreed on.

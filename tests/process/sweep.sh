@@ -42,6 +42,8 @@ for row, run in zip(rows, lines[0]):
     # What nodes that trained apart sent was for the end; none alone is as good as their mean.
     assert 0 < run["bytes_trained"] <= run["bytes_sent"] and int(row["bytes_trained"]) == run["bytes_trained"]
     apart = run["strategy"] == "none"
+    assert int(row["exchanges_trained"]) == run["exchanges_trained"] <= run["exchanges"], run
+    assert (run["exchanges_trained"] > 0) == (run["strategy"] == "gossip"), run
     assert (run["bytes_trained"] < run["bytes_sent"] / 2) == apart or run["strategy"] == "single", run
     for name in ("own_accuracy", "own_accuracy_worst", "own_accuracy_sd"):
         assert row[name] == "" if run[name] is None else abs(float(row[name]) - run[name]) < 1e-8

@@ -77,14 +77,15 @@ Test(lines, the_summary_has_more_fields_in_sim)
     /* The last line of run and of sim. */
     struct report_line line = {.event = REPORT_SUMMARY, .t = 12.5};
     line.as.summary = (struct report_summary){
-        true,  4,    4, 4,  4,  NULL,  "gossip", 0.97, 0.96, 0.1,      1e-5, 4,   1000,
-        32000, 1872, 1, 99, 66, 1e-17, 0,        12.5, NAN,  {1, 0.5}, 2,    1,   false,
-        0,     NULL, 0, 0,  0,  0,     0,        0,    0,    NULL,     0,    NULL};
+        true,  4,    4,    4, 4,  NULL, "gossip", 0.97, 0.96, 0.1, 1e-5,     4, 1000,
+        32000, 1872, 1790, 1, 99, 66,   1e-17,    0,    12.5, NAN, {1, 0.5}, 2, 1,
+        false, 0,    NULL, 0, 0,  0,    0,        0,    0,    0,   NULL,     0, NULL};
     static const char common[] =
         "{\"event\":\"summary\",\"t\":12.5,\"ok\":true,\"nodes\":4,\"live\":4,\"agreed\":4,"
         "\"known\":4,\"digest\":null,\"strategy\":\"gossip\",\"test_accuracy\":0.97,"
         "\"worst_accuracy\":0.96,\"test_loss\":0.1,\"drift_before\":1e-05,\"epochs\":4,"
-        "\"steps\":1000,\"samples\":32000,\"exchanges\":1872,\"exchanges_dropped\":1,"
+        "\"steps\":1000,\"samples\":32000,\"exchanges\":1872,\"exchanges_trained\":1790,"
+        "\"exchanges_dropped\":1,"
         "\"bytes_sent\":99,\"bytes_trained\":66,\"mass_error\":1e-17,\"mass_dropped\":0,\"wall_s\":"
         "12.5,"
         "\"time_to_target_s\":null,\"coverage\":[1,0.5],\"epochs_whole\":1";

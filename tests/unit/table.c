@@ -21,6 +21,7 @@ Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
                                         .epochs = 4,
                                         .steps = 7500,
                                         .exchanges = 1872,
+                                        .exchanges_trained = 1790,
                                         .bytes_sent = 1500000000};
     struct summary summary = {.line = &line,
                               .nodes = 4,
@@ -35,6 +36,15 @@ Test(summary, an_agreed_run_ends_with_the_four_lines_of_the_contract)
               "training  4.0 epochs, 7500 steps, 12.4 s           exchanges 1872, 1.5 GB\n"
               "model     parley-model.safetensors                 check it: parley model verify "
               "parley-model.safetensors\n");
+    free(text);
+}
+
+Test(summary, exchanges_of_a_run_whose_training_had_none_are_those_of_its_end)
+{
+    /* Else they would stand beside bytes that others than they have cost. */
+    const struct report_summary line = {.exchanges = 4, .bytes_sent = 457600000};
+    char *text = summary_text(&(struct summary){.line = &line});
+    cr_expect(strstr(text, " exchanges 4 at the end, 457.6 MB in all\n"), "%s", text);
     free(text);
 }
 

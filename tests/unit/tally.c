@@ -20,6 +20,8 @@ static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
                                                        .nodes = 3,
                                                        .agreed = i % 2 ? 0 : 3,
                                                        .test_accuracy = accuracies[i],
+                                                       .exchanges = 90,
+                                                       .exchanges_trained = i < 2 ? 50 : 60,
                                                        .bytes_trained = 1000,
                                                        .bytes_sent = 3000,
                                                        .epochs = epochs[i]}};
@@ -34,9 +36,19 @@ Test(tally, figures_of_runs_that_failed_are_in_no_mean)
     tally(false, cells);
     cr_expect_str_eq(cells[TALLY_ACCURACY], "0.6000 \u00b10.1414");
     cr_expect_str_eq(cells[TALLY_EPOCHS], "1.50");
+    cr_expect_str_eq(cells[TALLY_EXCHANGES], "55", "as bytes, those of training");
     cr_expect_str_eq(cells[TALLY_BYTES], "1.0 kB");
     cr_expect_str_eq(cells[TALLY_BYTES_ALL], "3.0 kB");
     cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 ! mean of 2");
+}
+
+Test(tally, exchanges_of_the_end_alone_are_not_those_of_a_strategy)
+{
+    struct plan_run run = {0}, *runs[] = {&run};
+    struct plan plan = {.runs = runs, .count = 1};
+    struct sim_outcome outcome = {.summary = {.strategy = "allreduce", .exchanges = 32}};
+    char out[64];
+    cr_expect_str_eq(tally_cell(&plan, &outcome, 0, TALLY_EXCHANGES, out), "-");
 }
 
 /* The time to the target of a group whose runs took so long; negative: not met. failed: the first.

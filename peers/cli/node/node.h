@@ -71,6 +71,7 @@ struct node {
     uint64_t start_us;      /* `t` counts from here */
     uint64_t train_us;      /* when its training began; 0: not yet */
     uint64_t stop_us;       /* when it ended; likewise */
+    uint64_t exchanges;     /* that it had taken part in then */
     bool controlled;        /* `parley run` started it */
     char own_path[4096];    /* of a model that is not what --out is for */
     _Atomic int saves;      /* control.c's: it is at that */

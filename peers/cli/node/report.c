@@ -279,6 +279,7 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     if (phase == PARLEY_PHASE_TRAIN && !node->train_us) node->train_us = clock_now_us();
     if (stops) {
         node->stop_us = clock_now_us();
+        node->exchanges = view.ledger.applied;
         tell_progress(node, p, &view);
     }
     struct report_line line = {
@@ -351,6 +352,7 @@ static void print_summary(struct node *node, const struct parley_result *result,
         .epochs = (double)view->samples_cluster / node->job.data.train.count,
         .steps = view->version,
         .exchanges = view->ledger.applied,
+        .exchanges_trained = node->exchanges,
         .bytes_sent = result->stats.bytes_sent,
     };
     const struct summary summary = {

@@ -77,8 +77,10 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     copy(child->phase, sizeof child->phase, phase->phase);
     if (strcmp(child->phase, "stop") == 0) {
         run->stop_us = clock_now_us();
-        if (child->bytes_trained == 0)
+        if (child->bytes_trained == 0) {
             child->bytes_trained = child->bytes_before + child->bytes_sent;
+            child->exchanges_trained = child->exchanges_before + child->exchanges;
+        }
     }
     bool trains = strcmp(child->phase, "train") == 0;
     if (trains || strcmp(child->phase, "late") == 0) child->came_in = true;

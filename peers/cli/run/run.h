@@ -54,6 +54,7 @@ struct child {
     uint64_t live, bytes_sent, bytes_before;
     uint64_t bytes_trained;               /* when its training ended; 0: it has not */
     uint64_t exchanges, exchanges_before; /* that it took part in */
+    uint64_t exchanges_trained;           /* of these, as bytes_trained */
     bool agreed;
     char digest[80];
     uint64_t known;

@@ -249,7 +249,10 @@ static void add_child(const struct child *child, struct report_summary *sum)
     sum->steps += child->steps_before + child->step;
     uint64_t sent = child->bytes_before + child->bytes_sent;
     sum->bytes_sent += sent;
-    sum->bytes_trained += child->bytes_trained > 0 ? child->bytes_trained : sent;
+    bool trained = child->bytes_trained > 0;
+    sum->bytes_trained += trained ? child->bytes_trained : sent;
+    sum->exchanges_trained +=
+        trained ? child->exchanges_trained : child->exchanges_before + child->exchanges;
     sum->exchanges += exchanges_of(child);
     if (child->ledger.json) sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     if (is_live(child)) sum->live++;
@@ -382,6 +385,9 @@ int run_view_end(struct run *run)
     sum->test_accuracy = sum->test_loss = sum->worst_accuracy = sum->drift_before = NAN;
     for (uint32_t i = 0; i < run->nodes; i++)
         add_child(&run->children[i], sum);
+    /* Both sides counted; that of the dead may be missing in the ledgers. */
+    sum->exchanges_trained /= 2;
+    if (sum->exchanges_trained > sum->exchanges) sum->exchanges_trained = sum->exchanges;
     add_agreement(run, sum);
     for (uint32_t i = 0; sum->agreed == 0 && i < run->nodes; i++)
         sum->known += run->children[i].used;
