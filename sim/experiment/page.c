@@ -237,9 +237,9 @@ static void add_table(struct text *page, const struct plan *plan,
     text_add(page,
              "</table></div>\n<p class=\"note\">Drift: when training ended, before the final "
              "averaging. Training: virtual time of the last local step. Exchanges, bytes: until "
-             "training "
-             "ended; in all: with that averaging and the agreement.%s%s</p>\n",
+             "training ended; in all: with that averaging and the agreement.%s%s%s</p>\n",
              plan->seeds ? " Mean over the seeds, ± standard deviation." : "",
+             tally_guesses(plan, outcomes) ? " ?: " TALLY_GUESSES "." : "",
              tally_failed(plan, outcomes) ? " !: " TALLY_FAILED "." : "");
 }
 

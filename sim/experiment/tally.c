@@ -121,17 +121,19 @@ static const char *agreed_cell(const struct plan *plan, const struct sim_outcome
                                uint32_t group, char out[64])
 {
     uint64_t agreed = 0, nodes = 0;
+    bool guesses = false;
     uint32_t runs = 0, well = well_in(plan, outcomes, group);
     char mark[32] = "";
     for (uint32_t i = 0; i < plan->count; i++) {
         if (plan->runs[i]->group != group) continue;
         agreed += outcomes[i].summary.agreed;
         nodes += outcomes[i].summary.nodes;
+        guesses |= outcomes[i].guesses;
         runs++;
     }
     if (well < runs) snprintf(mark, sizeof mark, " !");
     if (well < runs && well > 0) snprintf(mark, sizeof mark, " ! mean of %" PRIu32, well);
-    snprintf(out, 64, "%" PRIu64 " of %" PRIu64 "%s", agreed, nodes, mark);
+    snprintf(out, 64, "%" PRIu64 " of %" PRIu64 "%s%s", agreed, nodes, guesses ? " ?" : "", mark);
     return out;
 }
 
@@ -148,6 +150,13 @@ static const char *target_cell(const struct plan *plan, const struct sim_outcome
         snprintf(out + length, 64 - (size_t)length, " (%" PRIu32 " of %" PRIu32 ")", met.count,
                  runs);
     return out;
+}
+
+bool tally_guesses(const struct plan *plan, const struct sim_outcome *outcomes)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (outcomes[i].guesses) return true;
+    return false;
 }
 
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes)
@@ -265,6 +274,7 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
                  plan->base->sweeps[OPTION_ID_SEED].count);
     add_lines(&text, plan_rates(plan));
     add_lines(&text, plan_unheeded(plan));
+    if (tally_guesses(plan, outcomes)) text_add(&text, "?  %s\n", TALLY_GUESSES);
     if (tally_failed(plan, outcomes)) text_add(&text, "!  %s\n", TALLY_FAILED);
     return text_take(&text);
 }

@@ -42,6 +42,10 @@ bool tally_counts(const struct plan *plan, const struct sim_outcome *outcomes, u
 
 /* Whether a cell has the mark "!", and what that says. */
 bool tally_failed(const struct plan *plan, const struct sim_outcome *outcomes);
+/* The same of "?". */
+bool tally_guesses(const struct plan *plan, const struct sim_outcome *outcomes);
+#define TALLY_GUESSES                                                                              \
+    "a model does no better than guessing: a smaller --lr or --clip-norm 1 may help"
 #define TALLY_FAILED                                                                               \
     "a run failed: its live nodes do not all hold one model, or it broke before; a mean is over "  \
     "the others, where there are any"

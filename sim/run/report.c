@@ -9,6 +9,7 @@
 
 #include "kernels/digest.h"
 #include "report/human.h"
+#include "report/summary.h"
 #include "run/output.h"
 #include "run/save.h"
 #include "run/talk.h"
@@ -384,6 +385,8 @@ int sim_report_end(struct sim_report *report)
     if (!error) error = save(report, &v);
     outcome->error = error;
     conclude(report, &v);
+    outcome->guesses =
+        summary_guesses(&outcome->summary, report->job->data.train.classes, report->settings->rate);
     sim_report_progress(report);
     struct report_line line = {.event = REPORT_SUMMARY, .as.summary = outcome->summary};
     say(report, &line);

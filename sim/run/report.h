@@ -20,6 +20,7 @@ struct sim_outcome {
     struct report_summary summary; /* its strings are those below, and constants */
     char digest[DIGEST_TEXT_BYTES], hash[20];
     uint64_t parameters;
+    bool guesses; /* summary_guesses() */
     struct curve curve;
     uint8_t *fates; /* [summary.nodes], enum sim_fate; the caller's, or NULL */
 };

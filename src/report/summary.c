@@ -134,14 +134,18 @@ char *summary_text(const struct summary *summary)
 /* By both: who is right often, and far too sure where wrong, may have a loss above a guess's, and
  * who always says one class is now and then right a little more often. A guess by how often a class
  * comes has hardly a lower loss where they come about equally often. */
+bool summary_guesses(const struct report_summary *line, uint32_t classes, double rate)
+{
+    return classes >= 2 && rate > 0 && line->epochs >= 1 && line->test_accuracy < 1.25 / classes &&
+           line->test_loss > 0.99 * log(classes);
+}
+
 const char *summary_remark(const struct summary *summary, char out[SUMMARY_REMARK_BYTES])
 {
     const struct report_summary *line = summary->line;
     double guess = log(summary->classes), accuracy = 1.0 / summary->classes;
     char one[HUMAN_BYTES], two[HUMAN_BYTES];
-    if (summary->classes < 2 || summary->rate <= 0 || line->epochs < 1 ||
-        !(line->test_accuracy < 1.25 * accuracy && line->test_loss > 0.99 * guess))
-        return NULL;
+    if (!summary_guesses(line, summary->classes, summary->rate)) return NULL;
     snprintf(
         out, SUMMARY_REMARK_BYTES,
         "the model does no better than guessing (accuracy %.4f of %.4f, loss %s of ln %u = %s): "

@@ -23,8 +23,10 @@ char *summary_text(const struct summary *summary);
 
 enum { SUMMARY_REMARK_BYTES = 256 };
 
-/* Where an epoch or more of training has come to no more than a guess: what to say of it, in out;
- * else NULL. */
+/* Whether an epoch or more of training has come to no more than a guess. */
+bool summary_guesses(const struct report_summary *line, uint32_t classes, double rate);
+
+/* Then: what to say of it, in out; else NULL. */
 const char *summary_remark(const struct summary *summary, char out[SUMMARY_REMARK_BYTES]);
 
 #endif

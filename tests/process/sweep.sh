@@ -268,6 +268,12 @@ for row in csv.DictReader(open("used.csv")): print("%.2f" % float(row["epochs"])
 [ "$(awk '$1 == $2' used | wc -l)" -eq 2 ] && grep -q '^strategy .* drift  epochs  training' used.txt ||
     fail "the epochs of the table: $(cat used.txt used)"
 
+# A row is marked whose model guesses, as a run alone would say.
+"$parley" sim -q --nodes 2 --model mlp:16 --optimizer sgd --epochs 1 --lr 0.05,30 --report guess.html > guess.txt
+grep -q '^gossip  *0\.05 .* 2 of 2 *$' guess.txt && grep -q '^gossip  *30 .* 2 of 2 ?$' guess.txt &&
+    grep -q '^?  a model does no better than guessing' guess.txt && grep -q '2 of 2 ?</td>' guess.html &&
+    grep -q ' ?: a model does no' guess.html || fail "a guess in a sweep: $(cat guess.txt)"
+
 # Who met a target, and when, is in the table, where there is one.
 "$parley" sim -q --nodes 4 --model softmax --epochs 1 --compare gossip --seed 1..2 --target-accuracy 0.6,0.99 \
     --eval-every 500 --csv met.csv --report met.html > met.txt

@@ -9,7 +9,7 @@ enum { RUNS = 4 };
 static const double accuracies[RUNS] = {0.5, 0.1, 0.7, 0.2}, epochs[RUNS] = {1, 0.25, 2, 0.5};
 
 /* The cells of a group of four runs, of which the second and the fourth failed, or all did. */
-static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
+static void tally(bool all_failed, bool guesses, char cells[TALLY_COLUMNS][64])
 {
     struct plan_run run = {0}, *runs[RUNS] = {&run, &run, &run, &run};
     struct plan plan = {.runs = runs, .count = RUNS};
@@ -25,6 +25,7 @@ static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
                                                        .bytes_trained = 1000,
                                                        .bytes_sent = 3000,
                                                        .epochs = epochs[i]}};
+    outcomes[0].guesses = outcomes[2].guesses = guesses;
     outcomes[1].summary.test_accuracy = NAN; /* it broke before it had one */
     for (int c = 0; c < TALLY_COLUMNS; c++)
         tally_cell(&plan, outcomes, 0, (enum tally_column)c, cells[c]);
@@ -33,7 +34,7 @@ static void tally(bool all_failed, char cells[TALLY_COLUMNS][64])
 Test(tally, figures_of_runs_that_failed_are_in_no_mean)
 {
     char cells[TALLY_COLUMNS][64];
-    tally(false, cells);
+    tally(false, false, cells);
     cr_expect_str_eq(cells[TALLY_ACCURACY], "0.6000 \u00b10.1414");
     cr_expect_str_eq(cells[TALLY_EPOCHS], "1.50");
     cr_expect_str_eq(cells[TALLY_EXCHANGES], "55", "as bytes, those of training");
@@ -49,6 +50,13 @@ Test(tally, exchanges_of_the_end_alone_are_not_those_of_a_strategy)
     struct sim_outcome outcome = {.summary = {.strategy = "allreduce", .exchanges = 32}};
     char out[64];
     cr_expect_str_eq(tally_cell(&plan, &outcome, 0, TALLY_EXCHANGES, out), "-");
+}
+
+Test(tally, a_row_whose_models_guess_has_a_mark)
+{
+    char cells[TALLY_COLUMNS][64];
+    tally(false, true, cells);
+    cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 ? ! mean of 2");
 }
 
 /* The time to the target of a group whose runs took so long; negative: not met. failed: the first.
@@ -82,7 +90,7 @@ Test(tally, how_many_met_the_target_stands_beside_the_mean_of_their_times)
 Test(tally, where_all_failed_they_are_told_all_the_same)
 {
     char cells[TALLY_COLUMNS][64];
-    tally(true, cells);
+    tally(true, false, cells);
     cr_expect_str_eq(cells[TALLY_EPOCHS], "0.94");
     cr_expect_str_eq(cells[TALLY_AGREED], "6 of 12 !");
 }
