@@ -34,41 +34,44 @@ static const struct paint {
     {"back", "#fff", "#15171b"},    {"ink", "#1c1e21", "#e8eaed"}, {"dim", "#5d6470", "#9aa2ad"},
     {"rule", "#dfe2e6", "#343941"}, {"c0", "#1f6fd6", "#6ba8ff"},  {"c1", "#c8650a", "#ffa14a"},
     {"c2", "#16803f", "#5dcc87"},   {"c3", "#c62f48", "#ff7588"},  {"c4", "#7646c4", "#b89cff"},
-    {"c5", "#0b8088", "#4ccfd8"},   {"c6", "#85531f", "#d5a877"},  {"c7", "#b9378a", "#f189c7"}};
-enum { PAINTS = sizeof paints / sizeof *paints };
+    {"c5", "#0b8088", "#4ccfd8"},   {"c6", "#85531f", "#d5a877"},  {"c7", "#b9378a", "#f189c7"},
+    {"shade", "#ebecee", "#25282d"}};
 
-/* Readers that know no var() (librsvg, say) drop what has it, and keep the light colour before. */
-static void add_paint(struct text *css, const char *selector, const char *property,
-                      const char *name)
+static void add_paints(struct text *css, const struct chart_paint *parts, uint32_t count, bool dark)
 {
-    uint32_t i = 0;
-    while (strcmp(paints[i].name, name) != 0)
-        i++;
-    text_add(css, "%s{%s:%s;%s:var(--%s)}", selector, property, paints[i].light, property, name);
+    for (uint32_t p = 0; p < count; p++) {
+        uint32_t i = 0;
+        while (strcmp(paints[i].name, parts[p].paint) != 0)
+            i++;
+        text_add(css, "%s{%s:%s}", parts[p].selector, parts[p].property,
+                 dark ? paints[i].dark : paints[i].light);
+    }
+}
+
+/* No var(): to many readers of SVG a colour that they don't know is black, even after one that they
+ * do. The dark ones are an at-rule of their own, which such readers pass over. */
+void chart_paint(struct text *css, const struct chart_paint *parts, uint32_t count)
+{
+    add_paints(css, parts, count, false);
+    text_add(css, "\n@media(prefers-color-scheme:dark){");
+    add_paints(css, parts, count, true);
+    text_add(css, "}\n");
 }
 
 void chart_style(struct text *css)
 {
-    static const char *const parts[][3] = {
+    static const struct chart_paint parts[] = {
         {"svg", "background", "back"}, {".back", "fill", "back"},   {"text", "fill", "ink"},
         {".dim", "fill", "dim"},       {".rule", "stroke", "rule"}, {".edge", "stroke", "dim"},
         {".node", "fill", "c0"},       {".later", "fill", "c1"},    {".dead", "fill", "back"},
-        {".dead", "stroke", "c3"}};
-    text_add(css, ":root{color-scheme:light dark");
-    for (uint32_t i = 0; i < PAINTS; i++)
-        text_add(css, ";--%s:%s", paints[i].name, paints[i].light);
-    text_add(css, "}\n@media(prefers-color-scheme:dark){:root{");
-    for (uint32_t i = 0; i < PAINTS; i++)
-        text_add(css, "%s--%s:%s", i ? ";" : "", paints[i].name, paints[i].dark);
-    text_add(css, "}}\n");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        add_paint(css, parts[i][0], parts[i][1], parts[i][2]);
-    for (uint32_t c = 0; c < COLORS; c++) {
-        char line[] = ".c0", dot[] = ".f0";
-        line[2] = dot[2] = (char)('0' + c);
-        add_paint(css, line, "stroke", line + 1);
-        add_paint(css, dot, "fill", line + 1);
-    }
+        {".dead", "stroke", "c3"},     {".c0", "stroke", "c0"},     {".c1", "stroke", "c1"},
+        {".c2", "stroke", "c2"},       {".c3", "stroke", "c3"},     {".c4", "stroke", "c4"},
+        {".c5", "stroke", "c5"},       {".c6", "stroke", "c6"},     {".c7", "stroke", "c7"},
+        {".f0", "fill", "c0"},         {".f1", "fill", "c1"},       {".f2", "fill", "c2"},
+        {".f3", "fill", "c3"},         {".f4", "fill", "c4"},       {".f5", "fill", "c5"},
+        {".f6", "fill", "c6"},         {".f7", "fill", "c7"}};
+    text_add(css, ":root{color-scheme:light dark}\n");
+    chart_paint(css, parts, sizeof parts / sizeof *parts);
     text_add(css, "svg{font:12px system-ui,sans-serif}.title{font-weight:600;font-size:13px}"
                   ".end{text-anchor:end}.middle{text-anchor:middle}"
                   ".mono{font-family:ui-monospace,monospace;font-size:11px}"

@@ -40,6 +40,12 @@ void chart_sample(struct text *svg, uint32_t style, double x, double y);
 /* CSS for light and dark. */
 void chart_style(struct text *css);
 
+/* "th{color:#5d6470}": a rule in the style's colour of that name, for light and for dark. */
+struct chart_paint {
+    const char *selector, *property, *paint; /* paint: "back", "ink", "dim", "rule", "shade" */
+};
+void chart_paint(struct text *css, const struct chart_paint *parts, uint32_t count);
+
 /* `value` with what is markup in HTML and SVG escaped. */
 void chart_text(struct text *svg, const char *value);
 

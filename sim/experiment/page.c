@@ -176,10 +176,10 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
 /* ---- HTML ------------------------------------------------------------------------------------ */
 
 static const char page_style[] =
-    "body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif}"
+    "body{margin:0;font:15px/1.5 system-ui,sans-serif}"
     "main{max-width:980px;margin:0 auto;padding:24px 16px}"
     "h1{font-size:22px;margin:0}h2{font-size:17px;margin:32px 0 8px}"
-    "p{margin:6px 0}.note{color:var(--dim);font-size:13px}"
+    "p{margin:6px 0}.note{font-size:13px}"
     "svg{width:100%;height:auto;display:block;margin:14px 0}"
     "svg.key{width:38px;height:14px;margin:0}"
     ".wide{overflow-x:auto}.wide>svg{min-width:760px}table{border-collapse:collapse;font-size:14px}"
@@ -188,10 +188,15 @@ static const char page_style[] =
     "transform:translateX(-50%)}"
     "@media print{.wide{overflow:visible}table{font-size:9px}th,td{padding-right:6px}}"
     "th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;"
-    "border-bottom:1px solid var(--rule)}th{color:var(--dim);font-weight:500}"
+    "border-bottom:1px solid}th{font-weight:500}"
     ".name{text-align:left}"
-    "pre{background:color-mix(in srgb,var(--dim) 12%,var(--back));padding:10px 12px;"
+    "pre{padding:10px 12px;"
     "border-radius:6px;white-space:pre-wrap;font-size:13px}\n";
+
+static const struct chart_paint page_paints[] = {
+    {"body", "background", "back"},    {"body", "color", "ink"},
+    {".note", "color", "dim"},         {"th", "color", "dim"},
+    {"th,td", "border-color", "rule"}, {"pre", "background", "shade"}};
 
 static void add_head(struct text *page, const struct plan *plan)
 {
@@ -199,7 +204,9 @@ static void add_head(struct text *page, const struct plan *plan)
                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
     text_add(page, "<title>parley sim</title>\n<style>\n");
     chart_style(page);
-    text_add(page, "%s</style>\n</head>\n<body><main>\n", page_style);
+    text_add(page, "%s", page_style);
+    chart_paint(page, page_paints, sizeof page_paints / sizeof *page_paints);
+    text_add(page, "</style>\n</head>\n<body><main>\n");
     text_add(page, "<h1>parley sim</h1>\n<p class=\"note\">");
     add_version(page, plan);
     text_add(page, "</p>\n");
