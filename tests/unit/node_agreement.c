@@ -93,6 +93,36 @@ Test(node_agreement, where_some_may_lie_who_gives_nobody_its_model_is_not_truste
     }
 }
 
+Test(node_agreement, who_was_picked_before_all_proposed_anew_is_trusted_while_they_are_awaited)
+{
+    /* Proves that in a generation in which nothing is picked yet nobody is blamed for it: b is slow
+     * to propose, not a to give its model. */
+    struct parley_config config = lone_config();
+    config.robust = true;
+    config.settle_timeout_us = 20000000;
+    config.progress_timeout_us = 60000000;
+    struct lone *lone = training_node(&config);
+    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    say_proposes(lone, a, 1, other_digest);
+    say_proposes(lone, b, 2, third_digest);
+    const struct record *self = record_of(lone->node, 0);
+    bool asked = false;
+    for (int i = 0; i < 100 && self->generation < 3; i++) {
+        keep_alive(lone, a);
+        keep_alive(lone, b);
+        if (asked || lone->node->fetch.state != FETCH_ASKED) continue;
+        struct record anew = *record_of(lone->node, 1);
+        anew.clock++;
+        anew.generation = 2;
+        say_record(lone, a, &anew);
+        asked = true;
+    }
+    cr_assert_eq(self->generation, 3, "nothing moved for a while");
+    cr_assert(self->phase == PARLEY_PHASE_PROPOSED && asked);
+    cr_assert_eq(self->distrusts[MESSAGE_DISTRUSTS_MAX - 1], 0);
+    lone_free(lone);
+}
+
 Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_for_for_ever)
 {
     struct parley_config config = lone_config();

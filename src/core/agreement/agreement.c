@@ -314,10 +314,10 @@ static bool obtain(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
     struct pick pick = said_pick(node);
+    a->proposer = pick.proposer; /* while nothing is picked nobody is to blame for that */
     if (!pick.digest || (said_is_distrusted(node, pick.proposer) && !pick.held_by_most))
         return false;
     a->score = pick.score;
-    a->proposer = pick.proposer;
     holding_obtain(node, pick.digest);
     return true;
 }

@@ -44,7 +44,7 @@ struct agreement {
     uint8_t written[PARLEY_DIGEST_BYTES];
     bool is_written, failed_write;
     double score;
-    uint64_t proposer; /* of the pick: its boot; 0: others are DONE with it */
+    uint64_t proposer; /* of the pick: its boot; 0: there is none, or others are DONE with it */
     uint64_t progress_us, patience_us, since_us;
     uint64_t from_us;     /* its training ended then; 0: not yet, or it came after it */
     uint32_t settlers;    /* while in SETTLE: those that train no more, this one among them, ... */
