@@ -123,6 +123,32 @@ Test(node_agreement, who_was_picked_before_all_proposed_anew_is_trusted_while_th
     lone_free(lone);
 }
 
+Test(node_agreement, after_a_slow_write_a_node_is_no_more_patient_than_before)
+{
+    /* Proves that what it could not have acted upon while it wrote its model makes it no slower to
+     * see that nothing moves afterwards. */
+    struct parley_config config = lone_config();
+    config.settle_timeout_us = 20000000;
+    config.progress_timeout_us = 60000000;
+    struct lone *lone = training_node(&config);
+    const struct record *self = record_of(lone->node, 0);
+    uint32_t conn = training_peer(lone, "a", 1);
+    say_proposes(lone, conn, 1, own_digest);
+    for (int i = 0; i < 60; i++) {
+        while (lone->ops_count > 0 && lone->ops[0].type != PARLEY_UPDATE_WRITE)
+            lone_done(lone, 0);
+        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        lone_run(lone, 1000000);
+    }
+    cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_WRITE);
+    lone_done(lone, 0);
+    cr_assert_eq(self->phase, PARLEY_PHASE_HELD);
+    for (int i = 0; i < 12 && self->generation < 2; i++)
+        keep_alive(lone, conn);
+    cr_assert_eq(self->generation, 2);
+    lone_free(lone);
+}
+
 Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_for_for_ever)
 {
     struct parley_config config = lone_config();

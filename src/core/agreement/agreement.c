@@ -290,10 +290,9 @@ static void watch_progress(struct parley_node *node, bool verifying)
         agreement_give_up(node);
         return;
     }
-    if (node->now_us < a->progress_us + a->patience_us) return;
+    if (node->now_us < a->progress_us + a->patience_us || is_busy(a)) return;
     a->patience_us *= 2;
     a->patience_us += rng_below(&node->rng, AGREEMENT_PATIENCE_US / 10);
-    if (is_busy(a)) return;
     if (node->config.robust && a->candidate != CANDIDATE_HELD && a->proposer)
         holding_distrust(node, a->proposer, "nobody gets its model");
     next_generation(node, self_of(node)->generation + 1, "nothing moved");
