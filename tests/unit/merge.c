@@ -142,6 +142,51 @@ Test(merge, a_lie_about_itself_leaves_a_node_numbers_to_refute_with)
     lone_free(lone);
 }
 
+/* The member at that link tells what the one of this boot says, by that clock. */
+static void tell_word(struct lone *lone, uint32_t conn, uint64_t boot, uint64_t clock,
+                      uint64_t version)
+{
+    struct message_members m = {.records = {honest_record(boot, 1, PARLEY_MEMBER_ALIVE, 1)},
+                                .count = 1};
+    m.records[0].clock = clock;
+    m.records[0].version = version;
+    lone_say(lone, conn, WIRE_MEMBERS, &m);
+}
+
+Test(merge, words_that_a_member_has_not_said_do_not_stop_it_from_being_heard)
+{
+    /* Proves that others' lies in its name hold until it is told, and no longer: by no number can
+     * its own words be kept from counting. */
+    struct lone *lone = listener();
+    uint32_t honest = lone_peer(lone, "m101", 101), liar = lone_peer(lone, "m102", 102);
+    struct message_members m;
+    lone_tick(lone);
+    tell_word(lone, honest, 101, 5, 1);
+    tell_word(lone, liar, 101, UINT64_MAX, 9);
+    cr_assert_eq(record_at(lone, 101)->version, 1, "it can't have said so much meanwhile");
+    tell_word(lone, liar, 101, 1000000, 9);
+    cr_assert_eq(record_at(lone, 101)->version, 9, "as news of it might");
+    lone_listen(lone, honest);
+    tell_word(lone, honest, 101, 6, 2);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.count == 1 && m.records[0].boot == 101);
+    cr_assert_eq(m.records[0].clock, 1000000, "it is told");
+    tell_word(lone, honest, 101, m.records[0].clock + 1, 3);
+    cr_assert_eq(record_at(lone, 101)->version, 3);
+
+    /* And this one, when it is told so. */
+    uint64_t said = self_of(lone->node)->clock, lie = said + 1000;
+    tell_word(lone, liar, lone->config.boot, said, 9);
+    cr_assert_eq(self_of(lone->node)->clock, said);
+    tell_word(lone, liar, lone->config.boot, UINT64_MAX, 9);
+    cr_assert_eq(self_of(lone->node)->clock, said, "numbers are left to outbid lies with");
+    lone_listen(lone, honest);
+    tell_word(lone, liar, lone->config.boot, lie, 9);
+    lone_run(lone, 100000);
+    cr_assert(lone_heard(lone, WIRE_MEMBERS, &m) && m.records[0].boot == lone->config.boot);
+    cr_assert(m.records[0].clock > lie && m.records[0].version == 0);
+    lone_free(lone);
+}
+
 Test(merge, what_a_member_says_counts_however_often_it_has_spoken)
 {
     /* Proves that a node that has trained for days is still heard: its clock goes on where 32 bits

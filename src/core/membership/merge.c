@@ -16,6 +16,9 @@
 /* Incarnations beyond those known that others may tell of; generations, too. */
 enum { AHEAD_MAX = 1024 };
 
+/* Words of a member, likewise: more than it says in half a year. */
+static const uint64_t WORDS_AHEAD_MAX = 1ull << 40;
+
 static bool is_far_ahead(uint32_t number, uint32_t known)
 {
     return number > known && number - known > AHEAD_MAX;
@@ -38,6 +41,20 @@ static void refute(struct parley_node *node, const struct record *record)
     out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
     enum parley_phase phase = phase_of(node);
     if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) late_begin(node);
+}
+
+static bool is_newer(const struct record *record, const struct record *r, bool itself)
+{
+    return record->clock > r->clock && (itself || record->clock - r->clock <= WORDS_AHEAD_MAX);
+}
+
+/* Others tell of words of this node that it has not said: it speaks again, beyond them. */
+static void speak_again(struct parley_node *node, const struct record *record)
+{
+    struct record *self = self_of(node);
+    if (!is_newer(record, self, false)) return;
+    self->clock = record->clock;
+    membership_changed(node, true);
 }
 
 /* Who was cut off together with others takes all the rest for dead, and comes back with that. Of
@@ -147,6 +164,7 @@ int merge_record(struct parley_node *node, const struct record *record, int from
     if (!is_sane(record)) return NONE;
     if (record->boot == self_of(node)->boot) {
         if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
+        speak_again(node, record);
         return node->self;
     }
     int member = roster_find(node->roster, record->boot);
@@ -161,10 +179,13 @@ int merge_record(struct parley_node *node, const struct record *record, int from
         membership_state(node, member, (enum parley_member_state)record->state,
                          record_is_live(record) ? reason : NULL);
     }
-    bool news = record->clock > record_of(node, member)->clock;
+    const struct record *r = record_of(node, member);
+    bool news = is_newer(record, r, from == member);
     if (news) merge_own_words(node, member, record);
     if (!added) merge_state(node, member, record, from);
     if (news) tell_back(node, member, record, from);
+    /* It may not have said what is known of it. Mostly it has, and that came another way sooner. */
+    if (from == member && record->clock < r->clock) membership_tell(node, member, r);
     return member;
 }
 

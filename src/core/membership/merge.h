@@ -2,9 +2,10 @@
  *
  * Merging takes, part by part, the greater of (incarnation, state) and of clock: commutative,
  * associative and idempotent. An incarnation is raised by the member alone, by one for each time it
- * was called gone. So what others tell of it counts only as far as it can be true, and its own word
- * on its own link outbids a lie: else one claim near the last number would leave it none to refute
- * with.
+ * was called gone; so is its clock, by one for each word. So what others tell of them counts only
+ * as far as it can be true. An incarnation beyond that its own word on its own link outbids: else
+ * one claim near the last number would leave it none to refute with. Words that it has not said
+ * count until it is told of them, by whoever hears it say older ones; then it speaks beyond them.
  *
  * Thread rule: as the node's.
  */
