@@ -212,7 +212,8 @@ struct parley_config {
     uint64_t settle_timeout_us; /* then propose whatever the drift is, and say so; counted from when
                                    the last one came to settle, five times that at most [60 s] */
     /* Where they don't come to one model, a majority being missing say, they wait for five times
-     * settle_timeout_us, and for two minutes at least, and end with PARLEY_ENO_AGREEMENT. */
+     * settle_timeout_us, and for two minutes at least, and end with PARLEY_ENO_AGREEMENT; one that
+     * still writes it then, ten seconds sooner: the others agree without it. */
     enum parley_quorum quorum;
     uint32_t nodes;              /* fixed size, at least 1; for majority only */
     enum parley_earlier earlier; /* heeded for a majority only */

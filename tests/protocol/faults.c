@@ -402,6 +402,28 @@ Test(faults, a_slow_disk_delays_the_end_and_no_more)
     parley_sim_free(sim);
 }
 
+Test(faults, a_disk_that_is_slower_than_all_wait_for_costs_its_own_node_the_agreement_alone)
+{
+    /* n1 would write for half an hour: it ends without an agreement, and says that it is the one.
+     * The others, who have waited for it, agree then. */
+    struct scene_lines gives_up = {
+        .text = "n1 log no agreement: this node has not hashed and written the model in time"};
+    struct parley_sim *sim = trained(8, 64, 20000);
+    int error = 0;
+    parley_sim_on_line(sim, PARLEY_LOG_ERROR, scene_count, &gives_up);
+    parley_sim_disk_slow(sim, 1, 1800 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    scene_until(sim, NODES, scene_all_ended, NULL, 400);
+    for (uint32_t i = 0; i < NODES; i++) {
+        cr_assert(parley_sim_finished(sim, i, &error));
+        cr_assert_eq(error, i == 1 ? PARLEY_ENO_AGREEMENT : 0, "n%u: %s", i,
+                     parley_error_name(error));
+        cr_assert_eq(parley_sim_file(sim, i) == NULL, i == 1);
+    }
+    cr_assert_eq(gives_up.count, 1);
+    parley_sim_free(sim);
+}
+
 /* How far apart the honest ones (all but n1) are; not finite if one of them is not. */
 static double honest_spread(const struct parley_sim *sim, uint64_t parameters)
 {

@@ -151,6 +151,7 @@ Test(node_agreement, after_a_slow_write_a_node_is_no_more_patient_than_before)
 
 Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_for_for_ever)
 {
+    /* Proves that it is said who was waited for. */
     struct parley_config config = lone_config();
     uint32_t conn;
     struct lone *lone = asking_node(&config, &conn);
@@ -161,6 +162,8 @@ Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_fo
     for (int i = 0; i < 200 && !lone->finished; i++)
         keep_alive(lone, conn);
     cr_assert(lone->finished && lone->error == PARLEY_ENO_AGREEMENT);
+    cr_assert_str_eq(lone->why, "no agreement: all 2 known nodes are here, but did not come to one "
+                                "model in time; the last of them, a, is in phase proposed");
     lone_free(lone);
 }
 

@@ -47,11 +47,21 @@
 
 enum { LINGER_US = 15000000, RECHECK_US = 100000, WITNESS_US = 1000000, LEAST_US = 120000000 };
 
-/* However short settling may be, those who are missing are looked for twice (quorum.c). */
+/* An operation works on its model: there is no going back before that is done. */
+static bool is_busy(const struct agreement *a)
+{
+    return a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
+           a->candidate == CANDIDATE_PUBLISHING;
+}
+
+/* However short settling may be, those who are missing are looked for twice (quorum.c). Whose disk
+ * is so slow gives up before the others do, which then go on without it. */
 uint64_t agreement_end_us(const struct parley_node *node)
 {
+    const struct agreement *a = &node->agreement;
     uint64_t times_us = SETTLE_TIMES * node->config.settle_timeout_us;
-    return node->agreement.since_us + (times_us > LEAST_US ? times_us : LEAST_US);
+    uint64_t end_us = a->since_us + (times_us > LEAST_US ? times_us : LEAST_US);
+    return is_busy(a) ? end_us - AGREEMENT_PATIENCE_US : end_us;
 }
 
 /* ---- Proposing ------------------------------------------------------------------------------- */
@@ -251,25 +261,25 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
 void agreement_give_up(struct parley_node *node)
 {
     uint32_t live = live_of(node), known = roster_known(node->roster);
+    const struct record *last = said_last(node);
     char lacks[QUORUM_TEXT_BYTES];
     if (!quorum_is_here(node)) {
         quorum_lacks(node, lacks, sizeof lacks);
         out_log(node, PARLEY_LOG_ERROR, "no agreement: %s", lacks);
+    } else if (is_busy(&node->agreement)) {
+        out_log(node, PARLEY_LOG_ERROR,
+                "no agreement: this node has not hashed and written the model in time");
     } else if (live < known) {
         out_log(node, PARLEY_LOG_ERROR, "no agreement: %u of %u known nodes are here", live, known);
+    } else if (!last) {
+        out_log(node, PARLEY_LOG_ERROR, "no agreement: nobody is here any more to agree with");
     } else {
         out_log(node, PARLEY_LOG_ERROR,
-                "no agreement: all %u known nodes are here, but did not come to one model in time",
-                known);
+                "no agreement: all %u known nodes are here, but did not come to one model in time; "
+                "the last of them, %s, is in phase %s",
+                known, last->name, parley_phase_name((enum parley_phase)last->phase));
     }
     agreement_finish(node, PARLEY_ENO_AGREEMENT);
-}
-
-/* An operation works on its model: there is no going back before that is done. */
-static bool is_busy(const struct agreement *a)
-{
-    return a->candidate == CANDIDATE_CHECKING || a->candidate == CANDIDATE_WRITING ||
-           a->candidate == CANDIDATE_PUBLISHING;
 }
 
 static void watch_progress(struct parley_node *node, bool verifying)

@@ -150,6 +150,19 @@ static const struct record *least_of(const struct parley_node *node)
     return least;
 }
 
+const struct record *said_last(const struct parley_node *node)
+{
+    const struct record *last = NULL;
+    for (uint32_t i = 0; i < node->roster->count; i++) {
+        const struct record *r = record_of(node, i);
+        if (!roster_in(node->roster, i, ROSTER_WAITED)) continue;
+        if (!last || r->generation < last->generation ||
+            (r->generation == last->generation && r->phase < last->phase))
+            last = r;
+    }
+    return last;
+}
+
 static bool is_held_by_most(const struct parley_node *node, const uint8_t *digest)
 {
     uint32_t held = 0;

@@ -28,6 +28,8 @@ bool said_holds(const struct record *r, const uint8_t *digest);
 /* All who are waited for are in this class, in the generation of this node if that is, too. */
 bool said_all(const struct parley_node *node, enum roster_class phase);
 bool said_one_digest(const struct parley_node *node); /* all who hold, hold the same */
+/* Of those waited for, one who has come least far. NULL: there are none. */
+const struct record *said_last(const struct parley_node *node);
 struct pick said_pick(struct parley_node *node);
 /* A live member that has the model of this digest: this node itself if it can be, then one that is
  * not known to be out of its reach; NONE: nobody. */
