@@ -255,14 +255,14 @@ void node_phase(struct parley_node *node, enum parley_phase phase)
 {
 #define TO(x) (1u << PARLEY_PHASE_##x)
     static const uint32_t allowed[] = {
-        [PARLEY_PHASE_JOINING] = TO(TRAIN) | TO(STOP) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_JOINING] = TO(TRAIN) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_TRAIN] = TO(STOP) | TO(LEFT),
         [PARLEY_PHASE_STOP] = TO(SETTLE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_SETTLE] = TO(PROPOSED) | TO(HELD) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_PROPOSED] = TO(SETTLE) | TO(HELD) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_HELD] =
             TO(SETTLE) | TO(PROPOSED) | TO(LOCKED) | TO(DONE) | TO(LATE) | TO(LEFT),
-        [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(HELD) | TO(DONE) | TO(LATE) | TO(LEFT),
+        [PARLEY_PHASE_LOCKED] = TO(PROPOSED) | TO(DONE) | TO(LATE) | TO(LEFT),
         [PARLEY_PHASE_DONE] = TO(LEFT),
         [PARLEY_PHASE_LATE] = TO(SETTLE) | TO(PROPOSED) | TO(DONE) | TO(LEFT),
         [PARLEY_PHASE_LEFT] = 0,
