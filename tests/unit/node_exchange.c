@@ -254,6 +254,31 @@ Test(node_exchange, who_has_left_undecided_makes_room_for_another)
     lone_free(lone);
 }
 
+Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
+{
+    /* Proves that a process which was paused for less finds its delta where it left it. */
+    struct lone *lone = plain_node();
+    struct message_exchange offer = {.sequence = 7};
+    for (uint64_t boot = 1; boot <= 2; boot++) {
+        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        to_ready(lone, conn);
+        lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    }
+    lone_run(lone, UINT64_C(9) * 60 * 1000000);
+    uint32_t conn = training_peer(lone, "c", 3);
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL));
+    for (int s = 0; s < 2 * 60; s++) {
+        lone_run(lone, 1000000);
+        say_trains(lone, conn, 3);
+    }
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    cr_assert_eq(ledger(lone).dropped, 1);
+    lone_free(lone);
+}
+
 Test(node_exchange, what_is_being_added_makes_no_room)
 {
     /* Proves that a delta that was decided is not given up for a new exchange, though its initiator
@@ -325,6 +350,29 @@ Test(node_exchange, what_was_decided_does_not_go_with_who_decided_it)
         struct parley_ledger after = ledger(lone);
         cr_assert(after.dropped == 0 && after.in_doubt == 1 && after.applied == committed);
         lone_free(lone);
+    }
+}
+
+Test(node_exchange, where_either_has_another_exchange_open_a_quarter_is_mixed)
+{
+    /* Proves that it is the node's own other exchange too, and not only its peer's. */
+    for (uint32_t own = 0; own < 2; own++) {
+        for (uint32_t open = 0; open < 2; open++) {
+            struct lone *lone = plain_node();
+            uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+            struct message_exchange m = {.share = SHARE_ALONE}, answer;
+            if (own) {
+                m.sequence = to_offered(lone, a, 1);
+                lone_say(lone, a, WIRE_ACCEPT, &m);
+            }
+            m = (struct message_exchange){.sequence = 7, .open = open};
+            lone_listen(lone, b);
+            lone_say(lone, b, WIRE_OFFER, &m);
+            cr_assert(lone_heard(lone, WIRE_ACCEPT, &answer));
+            cr_assert_eq(answer.share, own || open ? SHARE_TWO_AT_ONCE : SHARE_ALONE, "%u %u", own,
+                         open);
+            lone_free(lone);
+        }
     }
 }
 
