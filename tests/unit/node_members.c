@@ -211,7 +211,7 @@ Test(node_members, who_asks_for_all_news_is_not_told_what_it_has_said_itself)
 Test(node_members, the_dead_end_no_training)
 {
     /* Proves that what is heard of the end from one that is dead by now is no voice, though it saw
-     * many; from the living it is one. c, which was cut off, has ended alone. */
+     * half of all; from the living it is one. c, which was cut off, has ended alone. */
     for (int dead = 0; dead < 2; dead++) {
         struct lone *lone = plain_node();
         uint32_t a = lone_peer(lone, "a", 1);
@@ -228,7 +228,7 @@ Test(node_members, the_dead_end_no_training)
         cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
         ends.name[0] = 'b';
         ends.boot = 2;
-        ends.stop_live = 4;
+        ends.stop_live = 2; /* of four */
         ends.state = dead ? PARLEY_MEMBER_DEAD : PARLEY_MEMBER_ALIVE;
         say_record(lone, a, &ends);
         lone_run(lone, 100000);
