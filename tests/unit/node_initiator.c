@@ -56,6 +56,25 @@ static void to_ended(struct lone *lone, uint32_t conn, struct message_exchange *
     cr_assert_eq(lone->node->exchange.slots[INITIATOR].state, SLOT_IDLE);
 }
 
+Test(node_initiator, a_robust_node_lets_nobody_in_before_it_has_seen_three)
+{
+    /* Proves that the first that come, which may be liars, add nothing to its model. */
+    struct parley_config config = lone_config();
+    config.robust = true;
+    struct lone *lone = training_node(&config);
+    uint32_t conn = training_peer(lone, "a", 1);
+    lone_listen(lone, conn);
+    for (int seen = 0; seen <= 3; seen++) {
+        struct message_exchange m;
+        to_offered(lone, conn, 1);
+        cr_assert(lone_heard(lone, WIRE_OFFER, &m));
+        cr_assert_eq(m.radius, seen < 3 ? 0 : 1, "after %d: %g", seen, m.radius);
+        m.share = SHARE_ALONE;
+        to_ended(lone, conn, &m, false);
+    }
+    lone_free(lone);
+}
+
 Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
 {
     /* Proves that one taken as an offer of ours ends, or one for which the peer was busy, goes out
