@@ -1,5 +1,6 @@
 /* faults.c: what may happen to connections, lines, disks and honesty, and what it may not do. */
 #include "scene.h"
+#include "world/network/network.h"
 #include "world/network/route.h"
 
 enum { NODES = 6 };
@@ -127,6 +128,75 @@ Test(faults, dials_that_come_twice_or_late_make_one_cluster)
     parley_sim_free(sim);
 }
 
+Test(faults, each_dial_comes_twice_where_that_is_so_likely)
+{
+    for (uint32_t twice = 0; twice < 2; twice++) {
+        struct parley_sim *sim =
+            scene(&(struct parley_sim_options){.nodes = 2, .seed = 4, .step_us = 20000});
+        parley_sim_duplicate(sim, 1, twice);
+        scene_run(sim, 3 * SECOND);
+        cr_assert(parley_sim_converged(sim, NULL));
+        /* That n0 dials its seed, itself, is one more. */
+        cr_assert_eq(sim->hosts[0].life.conn_next / 2, 2 + twice);
+        parley_sim_free(sim);
+    }
+}
+
+/* Frames to n0, those of each sender in the order in which they left. */
+struct queues {
+    struct queue {
+        uint64_t left, came;
+        struct {
+            uint64_t what, left_us;
+        } frames[1 << 12];
+    } of[NODES];
+    uint64_t newest_us; /* when that left which left last of all that have come */
+    uint64_t overtaken, shortest_us, longest_us;
+};
+
+static void keep_times(struct parley_sim *sim, const struct parley_sim_frame *frame, void *arg)
+{
+    struct queues *queues = arg;
+    struct queue *queue = &queues->of[frame->from];
+    uint64_t now_us = parley_sim_now(sim), what = (uint64_t)frame->size << 8 | frame->type;
+    if (frame->to != 0 || frame->from == 0) return;
+    cr_assert_lt(queue->left, sizeof queue->frames / sizeof *queue->frames);
+    if (!frame->arriving) {
+        queue->frames[queue->left].what = what;
+        queue->frames[queue->left++].left_us = now_us;
+        return;
+    }
+    if (queue->came == 0 && queue->frames[0].what != what) return; /* it had left before */
+    cr_assert_eq(queue->frames[queue->came].what, what, "one of the same connection");
+    uint64_t left_us = queue->frames[queue->came++].left_us;
+    queues->overtaken += left_us < queues->newest_us;
+    queues->newest_us = left_us > queues->newest_us ? left_us : queues->newest_us;
+    queues->shortest_us = fmin(queues->shortest_us, now_us - left_us);
+    queues->longest_us = fmax(queues->longest_us, now_us - left_us);
+}
+
+Test(faults, messages_that_take_longer_overtake_those_of_other_connections)
+{
+    /* Up to so much more at each end; without, all take as long, and none overtakes another. */
+    static struct queues queues;
+    for (uint64_t more_us = 0; more_us <= 2000; more_us += 2000) {
+        struct parley_sim *sim = waiting(4, 64, 20000);
+        queues = (struct queues){.shortest_us = UINT64_MAX};
+        scene_train(sim, NODES);
+        scene_run(sim, SECOND); /* there is one link to each */
+        parley_sim_on_frame(sim, keep_times, &queues);
+        for (uint32_t i = 0; i < NODES; i++)
+            parley_sim_reorder(sim, i, more_us);
+        scene_run(sim, 5 * SECOND);
+        cr_assert_eq(queues.overtaken > 0, more_us > 0, "%llu",
+                     (unsigned long long)queues.overtaken);
+        cr_assert_geq(queues.shortest_us, 500);
+        cr_assert_leq(queues.longest_us, 500 + 2 * more_us);
+        cr_assert_geq(queues.longest_us, 500 + more_us);
+        parley_sim_free(sim);
+    }
+}
+
 /* Frames of n0 to n1 in their order: what left, and what came. */
 struct order {
     size_t left, came;
@@ -184,6 +254,34 @@ Test(faults, a_dialer_hears_of_a_cut_before_its_connection_stands)
     parley_sim_disconnect(sim, 0, 1);
     scene_until(sim, 2, parley_sim_converged, NULL, 3);
     parley_sim_free(sim);
+}
+
+Test(faults, so_much_of_a_connection_is_on_its_way_and_no_more)
+{
+    /* As two sockets hold it; before a narrow line as much as that carries in a quarter of a
+     * second, and on its way there and back. */
+    enum { FRAME = 1000, FRAMES = 2000 };
+    static uint8_t bytes[FRAMES * FRAME];
+    const struct {
+        uint64_t bandwidth_bytes;
+        size_t most;
+    } cases[] = {{0, 1 << 20}, {1000000, 350000}};
+    for (size_t i = 0; i < FRAMES; i++)
+        wire_header_write(bytes + i * FRAME, WIRE_KEEPALIVE, FRAME - WIRE_HEADER_BYTES);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct parley_sim *sim = scene_together(
+            &(struct parley_sim_options){.nodes = 2,
+                                         .seed = 3,
+                                         .latency_us = 50000,
+                                         .bandwidth_bytes = cases[i].bandwidth_bytes});
+        scene_train(sim, 2);
+        struct sim_end *end = &sim->links->end[0];
+        sim_send(end->host, &(struct parley_update){.type = PARLEY_UPDATE_SEND,
+                                                    .send = {end->conn, bytes, sizeof bytes}});
+        cr_assert(end->flight_bytes <= cases[i].most && end->flight_bytes > cases[i].most - FRAME,
+                  "case %zu: %zu", i, end->flight_bytes);
+        parley_sim_free(sim);
+    }
 }
 
 /* Bytes that come from the first half of the nodes to the second. */
@@ -456,6 +554,19 @@ Test(faults, what_is_not_finite_is_applied_by_nobody)
     scene_agree(sim, NODES, 0);
     for (int j = 0; j < 64; j++)
         cr_assert(isfinite(parley_sim_agreed_vector(sim, 0)[j]));
+    parley_sim_free(sim);
+}
+
+Test(faults, a_lie_is_as_large_as_is_told)
+{
+    float x[] = {3, -2};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2});
+    parley_sim_byzantine(sim, 1, PARLEY_SIM_SCALE);
+    sim_byzantine(&sim->hosts[1], x, 0, 2);
+    cr_assert(x[0] == 300 && x[1] == -200);
+    parley_sim_byzantine(sim, 1, PARLEY_SIM_SIGN);
+    sim_byzantine(&sim->hosts[1], x, 0, 2);
+    cr_assert(x[0] == -300 && x[1] == 200);
     parley_sim_free(sim);
 }
 
