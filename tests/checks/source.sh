@@ -31,10 +31,12 @@ else
     printf '%s\n' "$findings" | sed 's/^/# /'
 fi
 
-# Where the first command that fails is to end a script (set -e), one before && or after ! does not.
+# Where the first command that fails is to end a script (set -e), one before && or after ! does not. Nor
+# does the failure of any but the last process that one wait is for.
 title="no test passes over what fails"
 findings=$(grep -rlE --include='*.sh' '^set -[a-zA-Z]*e|/(folder|nodes)\.sh"$' tests |
-    xargs grep -nE '^ *(! |(\[|grep|cmp) .*&& )' | grep -v ' || ')
+    xargs grep -nE '^ *(! |(\[|grep|cmp) .*&& )' | grep -v ' || '
+    grep -rnE --include='*.sh' '(^|[;&|({ ])wait +[^ ]+ +"?[$%]' tests)
 if [ -z "$findings" ]; then
     echo "ok 3 - $title"
 else

@@ -424,7 +424,8 @@ kill -STOP "$s"
 kill -USR2 "$r"
 until_line r "$r" '"peer":"s","state":"dead"'
 kill -CONT "$s"
-wait "$r" "$s"
+wait "$r"
+wait "$s"
 python3 - "$(grep '"phase":"train"' r.json)" "$(grep '"phase":"stop"' r.json)" \
     "$(grep '"phase":"done"' r.json)" "$(grep '^training ' r.out)" << 'EOF'
 import json, re, sys

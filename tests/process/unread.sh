@@ -42,7 +42,8 @@ until_line b "$b" '"event":"agreed"'
 exec 5< b.err 6< c.out 7>&- 8>&-
 cat <&5 > b.read &
 cat <&6 > c.read &
-wait "$a" "$b"
+wait "$a"
+wait "$b"
 wait "$c"
 wait
 python3 - << 'END'
