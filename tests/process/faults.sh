@@ -202,7 +202,8 @@ for name in n0 n1; do
     file=parley-model.safetensors
     [ $name = n0 ] || file=$file.n1
     "$parley" model verify $file > verified
-    grep -qF "$(grep "\"$name\"" digests | cut -f 2)" verified
+    digest=$(grep "\"$name\"" digests | cut -f 2)
+    grep -qF "${digest:?}" verified
     [ "$(grep -c 'held it, locked it' verified)" -eq "$([ $name = n0 ] && echo 2 || echo 1)" ]
 done
 cd ..

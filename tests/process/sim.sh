@@ -88,8 +88,9 @@ grep -Eq '"virtual_s":[0-4]\b' last || fail "an end: later than 5 s"
 : > model.agreement.json
 accuracy=$("$parley" sim --nodes 3 --model mlp:16 --steps 50 --out model --progress never 2>&1 | tee said |
     sed -nE 's/^accuracy +([0-9.]+) .*/\1/p')
+digest=$(grep -oE 'sha256:[0-9a-f]+' said)
 grep -q '^model  .*model verify model$' said && "$parley" model verify model > verified 2>&1 &&
-    grep -qF "$(sed -nE 's/.*digest (sha256:[0-9a-f]+).*/\1/p' said)" verified &&
+    grep -qF "${digest:-none}" verified &&
     "$parley" model eval model | grep -qF "accuracy  $accuracy on" ||
     { fail "a model: not what agreed"; cat said verified; }
 # The line to check it by is one for a shell, whatever the name.
@@ -273,8 +274,14 @@ summary() {
 }
 
 # A node that comes at the end, and has no model yet, is apart from nobody.
-[ "$(summary drift_trained)" = "$(summary drift_trained --fault join:5@99%)" ] ||
+drift=$(summary drift_trained)
+[ -n "$drift" ] && [ "$drift" = "$(summary drift_trained --fault join:5@99%)" ] ||
     fail 'the drift counts nodes that have not begun to train'
+
+# Seventeen begin at once, each further one a millisecond after the one before.
+"$parley" sim -q --json lines -n 19 --model softmax --steps 1 > said 2>&1 || fail "19 nodes: $(cat said)"
+starts=$(grep '"reason":"this node"' lines | grep -o '"t":[0-9.]*,"node":"n1[678]"' | paste -sd ' ')
+[ "$starts" = '"t":0,"node":"n16" "t":0.001,"node":"n17" "t":0.002,"node":"n18"' ] || fail "19 nodes start so: $starts"
 
 # What a node had exchanged before it was started anew counts: more than one exchange in three steps.
 steps=$(summary steps --fault restart:50%@50% | sed 's/.*://')
