@@ -3,11 +3,8 @@
 # the same is said as without.
 source "$(dirname "$0")/failures.sh"
 
-fail() {
-    echo "$1:"
-    cat err
-    failures=$((failures + 1))
-}
+# wrong TEXT: it fails, and tells what was said.
+wrong() { fail "$1: $(cat err)"; }
 
 # said STATUS LEVEL TEXT ARGUMENT...: a line of that level that has the text, and no line of another
 # kind; without the option the text is there, too, in no JSON.
@@ -16,8 +13,8 @@ said() {
     shift 3
     timeout 60 "$parley" "$1" --log-format json "${@:2}" > out 2> err
     got=$?
-    [ $got -eq "$status" ] || fail "$*: status $got, not $status"
-    python3 - "$level" "$text" < err << 'END' || fail "$*: no $level \"$text\", or lines of another kind"
+    [ $got -eq "$status" ] || wrong "$*: status $got, not $status"
+    python3 - "$level" "$text" < err << 'END' || wrong "$*: no $level \"$text\", or lines of another kind"
 import json, re, sys
 level, text = sys.argv[1:]
 found = False
@@ -29,7 +26,7 @@ for line in open("err"):
 sys.exit(not found)
 END
     PARLEY_LOG_FORMAT=text timeout 60 "$parley" "$@" > out 2> err
-    grep -qF -- "$text" err && ! grep -q '^{' err || fail "$*: not so as text"
+    grep -qF -- "$text" err && ! grep -q '^{' err || wrong "$*: not so as text"
 }
 
 said 0 info ' n2  pid ' run --nodes 3 --model softmax --epochs 2 --out model
@@ -48,16 +45,18 @@ for line in '--optimizer adamm --log-format json' '--lr --log-format=json' 'x --
     '--log-format text --batc 3 --log-format json'; do
     # shellcheck disable=SC2086
     "$parley" node $line 2> err
-    grep -q '^{"time":".*","level":"error","text":".*}$' err || fail "$line: not told as JSON"
+    status=$?
+    [ $status -eq 2 ] || wrong "$line: status $status"
+    grep -q '^{"time":".*","level":"error","text":".*}$' err || wrong "$line: not told as JSON"
 done
 PARLEY_LOG_FORMAT=json "$parley" nod 2> err
-grep -q '^{.*did you mean' err || fail 'a bad verb: not told as the environment asks'
+grep -q '^{.*did you mean' err || wrong 'a bad verb: not told as the environment asks'
 PARLEY_LOG_FORMAT=json "$parley" node --optimizer adamm --log-format text 2> err
-grep -q '^parley: --optimizer' err || fail 'the environment beats the flag'
+grep -q '^parley: --optimizer' err || wrong 'the environment beats the flag'
 PARLEY_LOG_FORMAT=json PARLEY_BATCH=none "$parley" node 2> err
-grep -q '^{.*PARLEY_BATCH' err || fail 'a bad variable: not told as the environment asks'
+grep -q '^{.*PARLEY_BATCH' err || wrong 'a bad variable: not told as the environment asks'
 "$parley" node --log-format jsno --optimizer adamm 2> err
-grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || fail 'a format that is none'
+grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || wrong 'a format that is none'
 
 # A file of --json that is emptied while it is written goes on at its start, as logrotate's
 # copytruncate needs it.
@@ -67,7 +66,7 @@ until grep -q '"phase":"train"' told 2> grepped; do kill -0 $node || break; done
 : > told
 until [ -s told ]; do kill -0 $node || break; done
 kill -TERM $node
-wait $node || fail 'a file that is emptied: no end'
+wait $node || wrong 'a file that is emptied: no end'
 python3 -c 'import json; assert [json.loads(line) for line in open("told")]' 2> err ||
-    fail 'a file that is emptied has no lines alone'
+    wrong 'a file that is emptied has no lines alone'
 exit $((failures > 0))

@@ -19,11 +19,12 @@ mean() {
     done | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-if not all(line["ok"] for line in lines): sys.exit("a run failed")
+seeds = sys.argv[1].split()
+if len(lines) != len(seeds) or not all(line["ok"] for line in lines): sys.exit("a run failed")
 accuracy = [line["test_accuracy"] for line in lines]
 print("%.4f" % (sum(accuracy) / len(accuracy)))
 sizes = sum(line["bytes_sent"] for line in lines) / len(lines) / 1e9
-print(" ".join("%.4f" % a for a in accuracy), "  %.2f GB a run" % sizes, file=sys.stderr)')
+print(" ".join("%.4f" % a for a in accuracy), "  %.2f GB a run" % sizes, file=sys.stderr)' "$seeds")
     printf '%-44s %s\n' "$name" "$got"
 }
 

@@ -21,8 +21,9 @@ mean() {
     done | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
-if not all(line["ok"] for line in lines): sys.exit("a run failed")
-print("%.4f" % (sum(line["test_accuracy"] for line in lines) / len(lines)))'
+seeds = sys.argv[1].split()
+if len(lines) != len(seeds) or not all(line["ok"] for line in lines): sys.exit("a run failed")
+print("%.4f" % (sum(line["test_accuracy"] for line in lines) / len(lines)))' "$seeds"
 }
 
 one=$(mean sim 1)

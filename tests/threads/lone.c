@@ -94,8 +94,10 @@ static void warn_as_asked(void)
 
 static void write_from(const char *folder, const char *out)
 {
+    char record[64];
     struct parley_options options = plain();
     if (chdir(folder)) exit(1);
+    snprintf(record, sizeof record, "%s.agreement.json", out);
     options.out = out;
     struct parley *p = start(&options);
     if (chdir("other")) exit(1);
@@ -104,7 +106,7 @@ static void write_from(const char *folder, const char *out)
     check(access("model", F_OK) != 0, "no file where the program is by now");
     if (chdir("..")) exit(1);
     check(!unlink(out), "the model is where the program was");
-    check(!unlink("model.agreement.json") || !unlink("in/model.agreement.json"), "and its record");
+    check(!unlink(record), "and its record");
 }
 
 static void write_where_it_was(void)
