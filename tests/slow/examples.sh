@@ -1,13 +1,9 @@
 #!/bin/bash
 # examples.sh PARLEY: the five nodes of by_hand.sh end with one model; so do the three that kill.sh
 # leaves, and they say "3 of 5"; where nothing can start, both end. All strategies are compared, and what grows is measured.
-set -euo pipefail
-PARLEY=$(realpath "$1")
-export PARLEY
-examples=$(cd "$(dirname "$0")/../../examples" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+examples=$(realpath "$(dirname "$0")/../../examples")
+source "$(dirname "$0")/../process/folder.sh"
+export PARLEY=$parley
 
 "$examples/by_hand.sh" "$folder/all" --model mlp:32 > "$folder/all.out"
 [ "$(grep -c '^agreed    5 of 5 nodes' "$folder/all.out")" -eq 5 ]
