@@ -132,6 +132,33 @@ Test(joining, a_late_node_takes_the_model_before_it_trains)
     parley_sim_free(sim);
 }
 
+static void few_behind(struct parley_config *config, uint32_t node, void *arg)
+{
+    until_target(config, node, arg);
+    config->behind_steps_max = 2;
+}
+
+Test(joining, a_state_is_taken_of_those_whose_steps_take_long)
+{
+    /* It is given at the end of one: who is late waits for it for longer than for a silent peer,
+     * and who has lost its model, and finds all at exchanges first, for longer than where nobody
+     * could give one. */
+    uint64_t starts[4] = {0, 0, 0, 200 * SECOND};
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 3,
+                                                                .parameters = 10,
+                                                                .step_us = 40 * SECOND,
+                                                                .start_us = starts,
+                                                                .latency_us = 200,
+                                                                .configure = few_behind});
+    scene_run(sim, 330 * SECOND);
+    cr_assert_eq(scene_view(sim, 3).ledger.joins, 1);
+    parley_sim_spoil(sim, 1, NAN);
+    scene_run(sim, 170 * SECOND);
+    cr_assert_eq(scene_view(sim, 1).ledger.joins, 1);
+    parley_sim_free(sim);
+}
+
 Test(joining, optimizer_vectors_keep_their_step_count_from_hand_to_hand)
 {
     /* A late node counts on from the steps of who gave it its state, and the next one from there,

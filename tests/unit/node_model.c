@@ -255,6 +255,55 @@ Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
     lone_free(lone);
 }
 
+Test(node_model, who_waits_for_its_trainer_to_give_a_state_says_so)
+{
+    /* Proves that a step that takes long does not look like a peer that is gone. */
+    struct lone *lone = plain_node();
+    uint32_t joiner = training_peer(lone, "a", 1);
+    struct message_fetch fetch = {.sequence = 7};
+    struct message_exchange alive;
+    lone_say(lone, joiner, WIRE_FETCH, &fetch);
+    for (int i = 0; i < 4; i++) {
+        lone_listen(lone, joiner);
+        lone_run(lone, lone->config.keepalive_us - 1);
+        cr_assert(!lone_heard(lone, WIRE_KEEPALIVE, NULL), "%d", i);
+        lone_run(lone, 1);
+        bool waits = i < 3;
+        cr_assert_eq(lone_heard(lone, WIRE_KEEPALIVE, &alive), waits, "%d", i);
+        cr_assert(alive.sequence == 7 && !alive.from_responder);
+        if (i == 2) lone_done(lone, 0);
+    }
+    lone_free(lone);
+}
+
+Test(node_model, who_hears_that_a_state_is_to_come_waits_for_it)
+{
+    /* Proves that it does for longer than it may be without help; and that who hears nothing, or
+     * of another question, asks again, and ends. */
+    for (int told = 0; told < 2; told++) {
+        struct lone *lone = plain_node();
+        const struct fetch *fetch = &lone->node->fetch;
+        uint32_t conn = training_peer(lone, "a", 1);
+        to_asked(lone, conn);
+        uint32_t sequence = fetch->sequence;
+        struct message_exchange alive = {.sequence = told ? sequence : 0};
+        struct message_probe ping = {.boot = lone->config.boot};
+        for (int second = 0; second < 45; second++) {
+            lone_say(lone, conn, WIRE_PING, &ping); /* it is there */
+            lone_say(lone, conn, WIRE_KEEPALIVE, &alive);
+            lone_run(lone, 1000000);
+        }
+        cr_assert_eq(fetch->sequence == sequence, told);
+        cr_assert_eq(lone->finished, !told);
+        if (told) {
+            say_state(lone, conn);
+            lone_done_all(lone);
+            cr_assert_eq(ledger(lone).joins, 1);
+        }
+        lone_free(lone);
+    }
+}
+
 Test(node_model, a_model_that_is_not_finite_is_not_taken)
 {
     /* Proves that who gives one costs the asker a second, and is not heard as who trains. */

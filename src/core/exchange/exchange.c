@@ -430,7 +430,10 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
             slot_abort(node, responder, EXCHANGE_REASON_NONE, false);
         return;
     case WIRE_KEEPALIVE:
-        if (message->from_responder && mine) initiator->progress_us = node->now_us;
+        if (!message->from_responder)
+            fetch_alive(node, conn, message->sequence);
+        else if (mine)
+            initiator->progress_us = node->now_us;
         return;
     default:
         return;

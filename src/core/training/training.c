@@ -28,7 +28,8 @@ enum {
     LOOK_US = 10000,
     SERVED_US = 10000000,
     HEARD_MAX = 12,
-    HELPLESS_US = 30000000
+    HELPLESS_US = 30000000,
+    HELPLESS_STEPS = 8
 };
 
 bool training_counts_heard(const struct parley_node *node)
@@ -339,14 +340,23 @@ void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint
 static const char diverged_text[] =
     "the loss or the model is no longer finite after %llu steps; try a smaller learning rate";
 
+/* Until then help must have come. A peer gives its state at the end of a step, and before that is
+ * through with its exchange, and maybe with another, which take two ends each. */
+static uint64_t helpless_us(const struct parley_node *node)
+{
+    double rate = node->training.rate;
+    uint64_t steps_us = rate > 0 ? (uint64_t)(HELPLESS_STEPS * 1e6 / rate) : 0;
+    return node->now_us + (steps_us > HELPLESS_US ? steps_us : HELPLESS_US);
+}
+
 /* True while this node waits for another's model in place of its own. */
 static bool recovers(struct parley_node *node)
 {
     struct training *t = &node->training;
     if (t->diverged == 0) return false;
     bool news = t->helpless_us == 0;
-    if (news) t->helpless_us = node->now_us + HELPLESS_US;
-    bool fetching = node->fetch.state == FETCH_STREAMING || node->fetch.state == FETCH_SETTING;
+    if (news) t->helpless_us = helpless_us(node);
+    bool fetching = node->fetch.state >= FETCH_ASKED; /* which comes to an end, if nothing comes */
     bool helpless = live_of(node) == 1 || (node->now_us >= t->helpless_us && !fetching);
     /* Where gradients are averaged all have the same model, or had: there is none to take. */
     if (t->recovered == DIVERGED_MAX || helpless || node->strategy->splits) {

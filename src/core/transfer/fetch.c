@@ -1,7 +1,8 @@
 /* fetch.c: a whole model from one peer: a joiner takes its state, the agreement the picked model.
  *
  *   asker: CONNECTING -> ASKED (FETCH) -> STREAMING (FETCHED, chunks) -> SETTING -> IDLE
- *   server of a state: reserves its responder's slot for the snapshot, streams, frees it
+ *   server of a state: reserves its responder's slot for the snapshot, streams, frees it; says
+ *                      KEEPALIVE while its trainer keeps it waiting for the snapshot
  *
  * The asker fills the buffers of its initiator's slot, which its owner has reserved. No answer and
  * no byte for a while, or a no: another peer is asked; the owner decides whom.
@@ -112,13 +113,21 @@ void fetch_live(struct parley_node *node, struct conn *conn)
         ask(node, conn);
 }
 
+static bool is_asked(const struct fetch *fetch, const struct conn *conn, uint32_t sequence)
+{
+    return fetch->state == FETCH_ASKED && fetch->conn == conn->id && fetch->sequence == sequence;
+}
+
+void fetch_alive(struct parley_node *node, const struct conn *conn, uint32_t sequence)
+{
+    if (is_asked(&node->fetch, conn, sequence)) node->fetch.progress_us = node->now_us;
+}
+
 void fetch_answered(struct parley_node *node, struct conn *conn,
                     const struct message_fetch *message)
 {
     struct fetch *fetch = &node->fetch;
-    if (fetch->state != FETCH_ASKED || fetch->conn != conn->id ||
-        fetch->sequence != message->sequence)
-        return;
+    if (!is_asked(fetch, conn, message->sequence)) return;
     if (!message->ok || message->vectors != vectors_wanted(node)) {
         failed(node);
         return;
@@ -185,7 +194,7 @@ static uint64_t asking_deadline(const struct parley_node *node)
     switch (fetch->state) {
     case FETCH_CONNECTING:
         return fetch->progress_us + CONNECT_US;
-    case FETCH_ASKED: /* the answer waits for a boundary of the other's trainer */
+    case FETCH_ASKED:
     case FETCH_STREAMING:
         return fetch->progress_us + node->config.progress_timeout_us;
     case FETCH_IDLE:
@@ -193,6 +202,12 @@ static uint64_t asking_deadline(const struct parley_node *node)
     default:
         return NEVER;
     }
+}
+
+/* When who waits for a snapshot of this node's is told again that it comes. */
+static uint64_t alive_deadline(const struct parley_node *node)
+{
+    return node->fetch.serving ? node->fetch.alive_us : NEVER;
 }
 
 /* Of what is served and in the driver's hands. */
@@ -214,6 +229,14 @@ static void give_up(struct parley_node *node)
     if (silent) connection_stalled(node, conn->id);
 }
 
+static void say_alive(struct parley_node *node)
+{
+    struct fetch *fetch = &node->fetch;
+    struct message_exchange alive = {.sequence = fetch->serve_answer.sequence};
+    slot_send(node, fetch->serve_conn, WIRE_KEEPALIVE, &alive);
+    fetch->alive_us = node->now_us + node->config.keepalive_us;
+}
+
 void fetch_timers(struct parley_node *node)
 {
     struct fetch *fetch = &node->fetch;
@@ -221,6 +244,7 @@ void fetch_timers(struct parley_node *node)
                 !record_is_live(record_of(node, (uint32_t)fetch->member));
     if (gone || node->now_us >= asking_deadline(node)) give_up(node);
     if (fetch->state == FETCH_CONNECTING && out_room(node)) connect(node);
+    if (node->now_us >= alive_deadline(node)) say_alive(node);
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
         if (node->now_us >= serving_deadline(node, &node->outflows[i]))
             connection_stalled(node, node->outflows[i].conn);
@@ -228,7 +252,8 @@ void fetch_timers(struct parley_node *node)
 
 uint64_t fetch_deadline(const struct parley_node *node)
 {
-    uint64_t at_us = asking_deadline(node);
+    uint64_t at_us = asking_deadline(node), alive_us = alive_deadline(node);
+    if (alive_us < at_us) at_us = alive_us;
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++) {
         uint64_t serving_us = serving_deadline(node, &node->outflows[i]);
         if (serving_us < at_us) at_us = serving_us;
@@ -292,6 +317,7 @@ static void serve_state(struct parley_node *node, struct conn *conn,
     exchange_reserve(node, RESPONDER);
     node->fetch.serving = true;
     node->fetch.serve_conn = conn->id;
+    node->fetch.alive_us = node->now_us + node->config.keepalive_us;
     node->fetch.serve_answer = (struct message_fetch){
         .sequence = message->sequence,
         .ok = 1,
@@ -361,6 +387,7 @@ void fetch_done(struct parley_node *node, const struct op *op, const struct parl
     }
     struct slot *slot = &node->exchange.slots[RESPONDER];
     struct conn *conn = connection_find(node, node->fetch.serve_conn);
+    node->fetch.alive_us = NEVER;
     if (!event->done.finite) node->training.diverged++;
     if (!conn || conn->state != CONN_LIVE || !event->done.finite) {
         if (conn && conn->state == CONN_LIVE)

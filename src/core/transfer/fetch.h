@@ -29,6 +29,7 @@ struct fetch {
     /* Serving a joiner: the responder's slot is reserved until its state has been streamed. */
     bool serving;
     uint32_t serve_conn;
+    uint64_t alive_us; /* when it is told that its snapshot is waited for; NEVER once it is taken */
     struct message_fetch serve_answer;
     uint64_t served_us; /* when the newest byte of a model went out, or a state's giving ended */
     uint64_t owed_us;   /* until then its state is kept for who was told to ask again */
@@ -41,6 +42,8 @@ bool fetch_takes_state(const struct parley_node *node);
 void fetch_asked(struct parley_node *node, struct conn *conn, const struct message_fetch *message);
 void fetch_answered(struct parley_node *node, struct conn *conn,
                     const struct message_fetch *message);
+/* Who is asked has yet to come to a step's end. */
+void fetch_alive(struct parley_node *node, const struct conn *conn, uint32_t sequence);
 void fetch_received(struct parley_node *node);
 void fetch_progress(struct parley_node *node);
 void fetch_done(struct parley_node *node, const struct op *op, const struct parley_event *event);

@@ -137,7 +137,8 @@ enum message_settles { MESSAGE_TRAINS, MESSAGE_BY_SCHEDULE, MESSAGE_BY_CHANCE };
 
 struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t sequence;       /* the initiator's */
-    uint32_t from_responder; /* ABORT, KEEPALIVE: 1 if the sender is the responder */
+    uint32_t from_responder; /* ABORT: 1 if the sender is the responder; KEEPALIVE: likewise, 0 if
+                              * it is to give its state for that FETCH */
     uint32_t open;           /* OFFER: 1 if the initiator has another exchange open */
     uint32_t settles;        /* OFFER: enum message_settles */
     uint32_t round, line;    /* OFFER by schedule: which round, from 1, among whom (pairing.h) */
