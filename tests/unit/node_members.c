@@ -353,6 +353,40 @@ Test(node_members, others_are_asked_for_a_probe_of_who_is_silent_and_not_that_on
     cr_assert(!asks_for_a_probe(true));
 }
 
+/* Members that have been suspected. */
+static uint32_t suspected(const struct lone *lone)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i < lone->node->roster->count; i++)
+        count += record_of(lone->node, i)->state != PARLEY_MEMBER_ALIVE;
+    return count;
+}
+
+Test(node_members, who_does_not_answer_itself_is_not_asked_for_a_probe_of_others)
+{
+    /* Proves that a node that one alone reaches finds that one, once it has pinged the others in
+     * vain, and calls nobody silent of whom that one hears. */
+    enum { SILENT = 5, LEARNT_S = 3, END_S = 9 };
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), before = 0, asked = 0;
+    char name[] = "b";
+    for (uint64_t boot = 2; boot < 2 + SILENT; boot++, name[0]++)
+        lone_peer(lone, name, boot);
+    for (uint64_t ms = 0; ms < END_S * 1000; ms += 100) {
+        struct message_probe probe = {0}, alive = {0, 1};
+        if (ms == LEARNT_S * 1000) before = suspected(lone);
+        lone_listen(lone, a);
+        lone_run(lone, 100000);
+        lone_say(lone, a, WIRE_ACK, &alive);
+        if (!lone_heard(lone, WIRE_PING_FOR, &probe)) continue;
+        lone_say(lone, a, WIRE_ACK, &probe);
+        asked += ms >= LEARNT_S * 1000;
+    }
+    cr_assert_gt(asked, 3, "%u", asked);
+    cr_assert_eq(suspected(lone), before);
+    lone_free(lone);
+}
+
 /* b says that a lives, however long the link to a is silent. After how long that link is closed;
  * 0: it stays. */
 static uint64_t closes_silent_link_after_us(uint64_t silent_us)

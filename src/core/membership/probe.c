@@ -31,9 +31,11 @@ static void ping(struct parley_node *node, int member, uint32_t sequence)
     connection_send(node, conn, WIRE_PING, &probe);
 }
 
-static bool is_linked(struct parley_node *node, int member)
+/* Who has left a ping unanswered may be behind the line that is broken. */
+static bool may_help(struct parley_node *node, int member)
 {
-    return member != node->probing.now.member && connection_of(node, member) != NULL;
+    const struct conn *link = connection_of(node, member);
+    return member != node->probing.now.member && link && link->pinged_us <= link->heard_us;
 }
 
 static void ask_others(struct parley_node *node)
@@ -43,7 +45,7 @@ static void ask_others(struct parley_node *node)
     int asked[PARLEY_INDIRECT_PROBES_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->config.indirect_probes; i++) {
-        int helper = membership_pick(node, is_linked);
+        int helper = membership_pick(node, may_help);
         if (helper == NONE) return;
         bool again = false;
         for (uint32_t j = 0; j < count; j++)
