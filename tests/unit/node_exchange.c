@@ -180,6 +180,29 @@ Test(node_exchange, a_doubt_ends_once_however_often_it_is_answered)
     lone_free(lone);
 }
 
+Test(node_exchange, of_those_who_may_know_what_was_decided_not_the_same_is_asked_for_ever)
+{
+    /* Proves that one who reaches the initiator as little as the node does keeps no doubt alive
+     * that another could end. */
+    for (int i = 0; i < 2; i++) {
+        struct lone *lone = plain_node();
+        uint32_t a = training_peer(lone, "a", 1);
+        uint32_t others[] = {training_peer(lone, "b", 2), training_peer(lone, "c", 3)};
+        struct message_probe ping = {.boot = lone->config.boot};
+        to_ready(lone, a);
+        lone_listen(lone, others[i]);
+        lone_closed(lone, a, PARLEY_CLOSED_RESET);
+        for (int second = 0; second < 60; second++) {
+            lone_say(lone, others[0], WIRE_PING, &ping);
+            lone_say(lone, others[1], WIRE_PING, &ping);
+            lone_run(lone, 1000000);
+        }
+        cr_assert_eq(ledger(lone).in_doubt, 1);
+        cr_assert(lone_heard(lone, WIRE_ASK, NULL), "%d", i);
+        lone_free(lone);
+    }
+}
+
 Test(node_exchange, whose_doubt_is_over_gives_its_place_to_a_later_start)
 {
     /* Proves that a member that is gone is not taken for one in use because of a delta that is in x

@@ -37,14 +37,19 @@ uint32_t doubts_open(const struct parley_node *node)
     return count;
 }
 
+static bool is_linked(struct parley_node *node, int member)
+{
+    return connection_of(node, member) != NULL;
+}
+
 static void ask(struct parley_node *node, struct doubt *doubt)
 {
     struct message_outcome_frame frame = {
         .initiator = doubt->initiator, .asker = self_of(node)->boot, .sequence = doubt->sequence};
     struct conn *conn = connection_want(node, doubt->member);
-    if (!conn) { /* a third peer may reach it */
-        for (uint32_t i = 0; i < node->open_count && !conn; i++)
-            if (connection_at(node, i)->state == CONN_LIVE) conn = connection_at(node, i);
+    if (!conn) { /* a third peer may reach it: another one each time, as not all do */
+        int third = membership_pick(node, is_linked);
+        if (third != NONE) conn = connection_of(node, third);
     }
     if (conn) connection_send(node, conn, WIRE_ASK, &frame);
     doubt->ask_us = node->now_us + doubt->backoff_us;
