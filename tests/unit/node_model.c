@@ -276,6 +276,30 @@ Test(node_model, who_waits_for_its_trainer_to_give_a_state_says_so)
     lone_free(lone);
 }
 
+Test(node_model, who_is_to_be_given_a_state_keeps_its_link)
+{
+    /* Proves that none gives way to others before its first float, where a node has too many. */
+    struct parley_config config = lone_config();
+    config.connections_max = PARLEY_CONNECTIONS_MIN;
+    struct lone *lone = training_node(&config);
+    struct message_fetch fetch = {.sequence = 7};
+    uint32_t peers[3 * PARLEY_CONNECTIONS_MIN], count = sizeof peers / sizeof *peers;
+    uint32_t joiner = 0, closed = 0;
+    char name[] = "a";
+    for (uint32_t i = 0; i < count; i++, name[0]++) {
+        peers[i] = lone_peer(lone, name, 1 + i);
+        lone_run(lone, 200000);
+        if (joiner || connection_find(lone->node, peers[i])->asked) continue; /* for news */
+        joiner = peers[i];
+        lone_say(lone, joiner, WIRE_FETCH, &fetch);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        closed += lone->conns[peers[i]] == LONE_CLOSED;
+    cr_assert_gt(closed, PARLEY_CONNECTIONS_MIN);
+    cr_assert_eq(lone->conns[joiner], LONE_OPEN);
+    lone_free(lone);
+}
+
 Test(node_model, who_hears_that_a_state_is_to_come_waits_for_it)
 {
     /* Proves that it does for longer than it may be without help; and that who hears nothing, or

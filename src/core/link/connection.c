@@ -94,6 +94,7 @@ static bool is_used(const struct parley_node *node, const struct conn *conn)
     if (flow_uses(node, conn->id)) return true;
     for (uint32_t i = 0; i < node->strategy->inflows; i++)
         if (node->inflows[i].active && node->inflows[i].conn == conn->id) return true;
+    if (node->fetch.serving && node->fetch.serve_conn == conn->id) return true;
     return node->fetch.state != FETCH_IDLE && node->fetch.conn == conn->id;
 }
 
