@@ -611,6 +611,35 @@ Test(joining, one_with_another_setting_ends_and_not_those_it_met_first)
     }
 }
 
+static void set_at_some(struct parley_config *config, uint32_t node, void *arg)
+{
+    static const struct parley_setting setting = {"lr", "0.1"};
+    const bool *at_2 = arg;
+    config->min_peers = 2;
+    config->settings = &setting;
+    config->settings_count = (node == 2) == *at_2;
+}
+
+Test(joining, who_has_a_setting_more_or_less_is_nobody_s_peer)
+{
+    /* Proves that neither side counts the other among those whom it waits for. */
+    for (int i = 0; i < 2; i++) {
+        bool at_2 = i == 0;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                    .step_us = 10000,
+                                                                    .latency_us = 200,
+                                                                    .configure = set_at_some,
+                                                                    .arg = &at_2});
+        int error = 0;
+        scene_run(sim, 5 * SECOND);
+        cr_assert(parley_sim_finished(sim, 2, &error));
+        cr_assert_eq(error, PARLEY_EMISMATCH);
+        for (uint32_t n = 0; n < 2; n++)
+            cr_assert_eq(scene_view(sim, n).phase, PARLEY_PHASE_JOINING, "n%u", n);
+        parley_sim_free(sim);
+    }
+}
+
 struct misplaced {
     uint32_t dead, told;
 };

@@ -128,6 +128,9 @@ Test(node_hello, who_differs_in_anything_that_must_match_is_refused_by_name)
     strcpy(hello.settings[0].value, "32");
     const struct message_hello alike = hello;
     cr_assert(lets_in(&config, &alike, ""));
+    config.settings_count = 0;
+    cr_assert(!lets_in(&config, &alike, "batch is not set at self and 32 at b"));
+    config.settings_count = 1;
     strcpy(hello.settings[0].value, "64");
     cr_assert(!lets_in(&config, &hello, "batch is 32 at self and 64 at b"));
     hello = alike;

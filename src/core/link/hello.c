@@ -77,18 +77,27 @@ uint32_t parley_node_streams(struct parley_node *node, uint32_t id, uint64_t *to
 
 /* ---- What keeps two nodes apart -------------------------------------------------------------- */
 
+/* "" where it is not set. */
+static const char *setting_of(const struct message_setting *settings, uint32_t count,
+                              const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(settings[i].name, name) == 0) return settings[i].value;
+    return "";
+}
+
+/* Each that either has: both ends come to the same, so that none counts the other as a member. */
 static bool setting_differs(const struct parley_node *node, const struct message_hello *hello,
                             char *why, size_t size)
 {
-    for (uint32_t i = 0; i < node->config.settings_count; i++) {
-        const char *theirs = "";
-        for (uint32_t j = 0; j < hello->settings_count; j++)
-            if (strcmp(hello->settings[j].name, node->settings[i].name) == 0)
-                theirs = hello->settings[j].value;
-        if (strcmp(theirs, node->settings[i].value) == 0) continue;
-        snprintf(why, size, "%s is %s at %s and %s at %s", node->settings[i].name,
-                 node->settings[i].value, self_of(node)->name, *theirs ? theirs : "not set",
-                 hello->name);
+    uint32_t count = node->config.settings_count;
+    for (uint32_t i = 0; i < count + hello->settings_count; i++) {
+        const char *name = i < count ? node->settings[i].name : hello->settings[i - count].name;
+        const char *ours = setting_of(node->settings, count, name);
+        const char *theirs = setting_of(hello->settings, hello->settings_count, name);
+        if (strcmp(theirs, ours) == 0) continue;
+        snprintf(why, size, "%s is %s at %s and %s at %s", name, *ours ? ours : "not set",
+                 self_of(node)->name, *theirs ? theirs : "not set", hello->name);
         return true;
     }
     return false;
