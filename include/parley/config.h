@@ -112,10 +112,10 @@ struct parley_graph {
 
 struct parley_roster;
 
-/* A setting that every node of a cluster must share; compared as text in HELLO. */
+/* A setting that every node of a cluster must share; compared as text in HELLO, in any order. */
 struct parley_setting {
-    const char *name;  /* 1 to 31 bytes */
-    const char *value; /* at most 63 bytes */
+    const char *name;  /* 1 to 31 bytes; no two alike */
+    const char *value; /* at most 63 bytes; "" is as good as no such setting */
 };
 
 /* Another mix_every, from so much of the budget on. */

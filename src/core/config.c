@@ -127,27 +127,37 @@ static int check_ranges(const struct range *ranges, size_t count, char *why, siz
     return code;
 }
 
-/* Peers compare them as text: what HELLO has no room for would be cut off, and alike. */
+/* Peers compare them as text: what HELLO has no room for would be cut off, and alike; and of two
+ * of one name only the first would count. */
+static int check_setting(const struct parley_config *c, uint32_t at, char *why, size_t size)
+{
+    const struct parley_setting *s = &c->settings[at];
+    if (!fits(s->name, PARLEY_NAME_SIZE))
+        return refuse_text(why, size, "settings: the name", s->name, PARLEY_NAME_SIZE - 1);
+    for (uint32_t i = 0; i < at; i++)
+        if (strcmp(c->settings[i].name, s->name) == 0)
+            return refuse(why, size, "settings: \"%s\" stands twice", s->name);
+    if (!s->value)
+        return refuse(why, size, "settings: \"%s\" has no value (NULL); give at least \"\"",
+                      s->name);
+    if (strlen(s->value) >= MESSAGE_VALUE_SIZE)
+        return refuse(why, size, "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
+                      s->name, s->value, MESSAGE_VALUE_SIZE - 1);
+    if (!plain_text(s->value, strlen(s->value)))
+        return refuse(why, size,
+                      "settings: \"%s\" has a value that is no UTF-8, or has control characters",
+                      s->name);
+    return 0;
+}
+
 static int check_settings(const struct parley_config *c, char *why, size_t size)
 {
-    if (c->settings_count > 0 && !c->settings)
-        return refuse(why, size, "settings: NULL, but settings_count is %u", c->settings_count);
     int code = check_range(
         &(struct range){"settings_count", c->settings_count, 0, PARLEY_SETTINGS_MAX}, why, size);
-    for (uint32_t i = 0; !code && i < c->settings_count; i++) {
-        const struct parley_setting *s = &c->settings[i];
-        if (!fits(s->name, PARLEY_NAME_SIZE))
-            return refuse_text(why, size, "settings: the name", s->name, PARLEY_NAME_SIZE - 1);
-        if (!s->value || strlen(s->value) >= MESSAGE_VALUE_SIZE)
-            return refuse(why, size,
-                          "settings: \"%s\" has the value \"%.80s\", of more than %d bytes",
-                          s->name, s->value ? s->value : "(NULL)", MESSAGE_VALUE_SIZE - 1);
-        if (!plain_text(s->value, strlen(s->value)))
-            return refuse(
-                why, size,
-                "settings: \"%s\" has a value that is no UTF-8, or has control characters",
-                s->name);
-    }
+    if (!code && c->settings_count > 0 && !c->settings)
+        return refuse(why, size, "settings: NULL, but settings_count is %u", c->settings_count);
+    for (uint32_t i = 0; !code && i < c->settings_count; i++)
+        code = check_setting(c, i, why, size);
     return code;
 }
 
@@ -304,6 +314,9 @@ static int check_rest(const struct parley_config *c, char *why, size_t size)
         return refuse_number(why, size, "nodes", c->nodes, "at least 1 for a majority");
     if ((unsigned)c->earlier > PARLEY_EARLIER_HELD)
         return refuse_number(why, size, "earlier", c->earlier, "one of enum parley_earlier");
+    if (c->log_level < PARLEY_LOG_ERROR || c->log_level > PARLEY_LOG_DEBUG)
+        return refuse(why, size, "log_level: %d is out of range (one of enum parley_log)",
+                      c->log_level);
     return 0;
 }
 

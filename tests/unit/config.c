@@ -108,6 +108,8 @@ Test(config, each_limit_is_refused_by_name)
     REFUSED(resumed.steps, UINT64_C(1000000000000000000));
     REFUSED(resumed.samples, UINT64_C(1000000000000000000));
     REFUSED(resumed.samples_cluster, UINT64_C(1000000000000000000));
+    REFUSED(log_level, -1);
+    REFUSED(log_level, 4);
     REFUSED(averaged, 0);
     REFUSED(averaged, 2);
     REFUSED(codec, (enum parley_codec)6);
@@ -139,7 +141,7 @@ Test(config, each_limit_is_refused_by_name)
     bad.settings_count = 1;
     refused(&bad, "settings: NULL");
     bad.settings_count = PARLEY_SETTINGS_MAX + 1;
-    refused(&bad, "settings");
+    refused(&bad, "settings_count: 33 is out of range (0 to 32)");
     bad = good();
     bad.seeds_count = 1;
     refused(&bad, "seeds: NULL");
@@ -249,7 +251,19 @@ Test(config, a_setting_that_would_be_cut_off_is_refused)
     setting.name = NULL;
     refused(&config, "settings");
     setting = (struct parley_setting){"dataset", NULL};
-    refused(&config, "settings");
+    refused(&config, "settings: \"dataset\" has no value");
+}
+
+Test(config, a_setting_that_stands_twice_is_refused)
+{
+    /* Proves that no two nodes with the same options refuse each other, each by another value. */
+    const struct parley_setting settings[] = {{"a", "1"}, {"b", "1"}, {"a", "2"}};
+    struct parley_config config = good();
+    config.settings = settings;
+    config.settings_count = 2;
+    cr_assert_eq(parley_config_check(&config, NULL, 0), 0);
+    config.settings_count = 3;
+    refused(&config, "settings: \"a\" stands twice");
 }
 
 Test(config, the_defaults_need_only_who_and_what)
