@@ -82,7 +82,8 @@ void loop_tell_later(struct loop *loop, const struct parley_event *event)
 void loop_tell_steps(struct loop *loop)
 {
     uint64_t version = atomic_load(&loop->handoff->version);
-    if (loop->finished || version == loop->version_told) return;
+    bool news = version != loop->version_told || atomic_load(&loop->handoff->lost);
+    if (loop->finished || !news) return;
     loop->version_told = version;
     struct parley_event event = {
         .type = PARLEY_EVENT_STEPPED,

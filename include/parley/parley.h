@@ -137,7 +137,10 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 
 /* What was done since the last boundary. */
 struct parley_step {
-    uint64_t steps;   /* that were made: 1, 0, or more, which are taken from those wanted next */
+    /* That were made: 1, 0, or more, which are taken from those wanted next. With 0, as after a
+     * part of a batch, samples and a loss that is not finite count all the same, and nothing else.
+     */
+    uint64_t steps;
     uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
      * that the model is lost, as does a gradient in which something is not: the node takes a live

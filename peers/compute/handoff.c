@@ -173,17 +173,23 @@ static double moved_by(const struct handoff *handoff, const struct parley_step *
     return moved_end(&handoff->moved, v->trained[0], v->count) / (double)step->steps;
 }
 
-static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+static void report_steps(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
 {
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
     handoff->credit -= more < handoff->credit ? more : handoff->credit;
     handoff->vectors->follow = step->follow; /* the boundary is still held */
     atomic_store(&handoff->train_us, handoff->started ? now_us - handoff->first_us : 0);
     atomic_store(&handoff->loss, step->loss);
-    if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
     if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
-    atomic_fetch_add(&handoff->samples, step->samples);
     atomic_store(&handoff->place, step->place);
+}
+
+/* Where no step was made samples were used all the same, or the model is lost. */
+static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+{
+    if (step->steps > 0) report_steps(handoff, step, now_us);
+    if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
+    atomic_fetch_add(&handoff->samples, step->samples);
     /* Last, as the loop reads it first: a version never comes with older samples. */
     atomic_fetch_add(&handoff->version, step->steps);
     if (handoff_has_news(handoff)) wake_ring(handoff->answers->wake);
@@ -270,7 +276,7 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
         handoff->stepped = stepped;
     }
     if (handoff->going && !stepped && !handoff->work) handoff->credit++;
-    if (stepped) report(handoff, step, now_us);
+    if (step) report(handoff, step, now_us);
     if (handoff->going && handoff->work) end_work(handoff, step, stepped);
     if (handoff->going || handoff->later) uv_sem_post(&handoff->boundary);
     handoff->going = handoff->later = false;

@@ -4,10 +4,12 @@
  *   - no line comes past log_level, whoever has written it
  *   - a model whose place is from the working folder is written there, wherever that is by then
  *   - a stop without a cause takes none back
+ *   - what is reported without a step counts: its samples, and a loss that is not finite
  *   - the result is the trainer's only once it has seen the end
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +148,38 @@ static void stop_for_a_cause(void)
     parley_close(p);
 }
 
+/* ---- Reports without a step ------------------------------------------------------------------ */
+
+/* Each step is made of three reports. */
+static void count_parts_of_steps(void)
+{
+    struct parley_options options = plain();
+    struct parley *p = start(&options);
+    struct parley_step step = {0};
+    struct parley_result result;
+    struct parley_turn turn;
+    for (unsigned part = 0; parley_boundary(p, &step, &turn) == PARLEY_GO; part++)
+        step = (struct parley_step){.steps = part % 3 == 2, .samples = 10};
+    parley_result(p, &result);
+    check(result.view.version == STEPS, "the steps are made");
+    check(result.view.samples_cluster == 30 * STEPS, "and all samples count");
+    parley_close(p);
+}
+
+/* One that was never heard of would let this go on and on. */
+static void lose_without_a_step(void)
+{
+    struct parley_options options = plain();
+    struct parley *p = start(&options);
+    struct parley_step step = {0};
+    struct parley_turn turn;
+    int code;
+    while ((code = parley_boundary(p, &step, &turn)) == PARLEY_GO)
+        step = (struct parley_step){.steps = 0, .samples = 1, .loss = (double)NAN};
+    check(code == PARLEY_EDIVERGED, "a loss that is not finite ends it");
+    parley_close(p);
+}
+
 /* ---- Results --------------------------------------------------------------------------------- */
 
 static void on_end(void *context, struct parley *p, const struct parley_update *update)
@@ -180,6 +214,8 @@ int main(void)
     warn_as_asked();
     write_where_it_was();
     stop_for_a_cause();
+    count_parts_of_steps();
+    lose_without_a_step();
     look_too_early();
     return failures ? 1 : 0;
 }
