@@ -4,11 +4,11 @@
  * (struct parley_event) and carries out what it asks for (struct parley_update), in order. Two
  * drivers exist: peers/ (libuv, TCP, threads) and sim/ (virtual time). The happy path:
  *
- *     parley_node_new(&node, &config);
+ *     if (parley_updates_init(&updates) || parley_node_new(&node, &config)) return 1;
  *     for (;;) {
  *         event = what happened next, or TICK once now >= parley_node_deadline(node);
- *         parley_node_step(node, &event, updates);
- *         carry out updates->list[0 .. updates->count);
+ *         parley_node_step(node, &event, &updates);
+ *         carry out updates.list[0 .. updates.count);
  *     }
  *
  * Big vectors are named by buffer id. The driver owns parley_config_buffers() buffers of

@@ -5,7 +5,8 @@
  *     parley_options_defaults(&options);
  *     options.config.parameters = n;             and a name, seeds, a budget ...
  *     options.vectors[0] = x;                    n floats, equal on all nodes at the start
- *     parley_open(&p, &options, why, sizeof why);
+ *     if (parley_open(&p, &options, why, sizeof why))
+ *         return 1;                              why has a line about it
  *     while ((code = parley_boundary(p, &step, &turn)) == PARLEY_GO)
  *         step = one local step on x;
  *     parley_result(p, &result);                 x holds the agreed model if result.agreed

@@ -2,7 +2,8 @@
  *
  * A fixture for tests that read as transcripts:
  *
- *     parley_sim_new(&sim, &(struct parley_sim_options){.nodes = 8, .parameters = 1000});
+ *     if (parley_sim_new(&sim, &(struct parley_sim_options){.nodes = 8, .parameters = 1000}))
+ *         return 1;
  *     parley_sim_run_for(sim, 5000000);
  *     parley_sim_kill(sim, 3, false);
  *     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
