@@ -102,8 +102,11 @@ struct parley_sim_options {
     void *arg; /* for begin, work and configure */
 };
 
-/* PARLEY_EUSAGE (an option out of range), PARLEY_ENOMEM, PARLEY_EFAIL (no threads to be had): *sim
- * is NULL then. */
+/* PARLEY_EUSAGE with a line in why[size] that names the option, its value and the valid range. */
+PARLEY_CHECK int parley_sim_check(const struct parley_sim_options *options, char *why, size_t size);
+
+/* PARLEY_EUSAGE (parley_sim_check() says why), PARLEY_ENOMEM, PARLEY_EFAIL (no threads to be had):
+ * *sim is NULL then. */
 PARLEY_CHECK int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *options);
 void parley_sim_free(struct parley_sim *sim);
 

@@ -224,38 +224,13 @@ out:
     return error;
 }
 
-static void fill(struct parley_sim_options *base)
-{
-    if (base->nodes == 0) base->nodes = 1;
-    if (base->parameters == 0) base->parameters = 64;
-    if (base->vectors == 0) base->vectors = 1;
-    if (base->averaged == 0) base->averaged = 1;
-    if (base->seeds == 0) base->seeds = 1;
-    if (base->samples == 0) base->samples = 1;
-    if (base->step_us == 0) base->step_us = 1000;
-    if (base->operation_us == 0) base->operation_us = SIM_OPERATION_US;
-    if (base->threads == 0) base->threads = 1;
-    if (base->seeds > base->nodes) base->seeds = base->nodes;
-}
-
-static bool in_range(const struct parley_sim_options *base)
-{
-    return base->nodes <= PARLEY_MEMBERS_MAX && base->parameters <= UINT64_C(1) << 32 &&
-           base->parameters <= PARLEY_PARAMETERS_MAX && base->vectors <= PARLEY_VECTORS_MAX &&
-           base->averaged <= base->vectors && base->seeds <= PARLEY_SEEDS_MAX &&
-           base->threads <= SIM_THREADS_MAX && base->step_us <= PARLEY_SIM_STEP_US_MAX &&
-           base->operation_us <= PARLEY_SIM_STEP_US_MAX &&
-           base->latency_us <= PARLEY_SIM_STEP_US_MAX && base->rate >= 0 && base->rate <= 1 &&
-           base->loss >= 0 && base->loss < 1 && (base->work ? base->rate <= 0 : !base->begin);
-}
-
 int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *given)
 {
     struct sim_options options = {.base = *given};
     struct parley_sim_options *base = &options.base;
     *sim = NULL;
-    fill(base);
-    if (!in_range(base)) return PARLEY_EUSAGE;
+    if (parley_sim_check(given, NULL, 0)) return PARLEY_EUSAGE;
+    sim_options_fill(base);
     options.check_events = base->unchecked ? 0 : 1 + base->nodes / CHECK_NODES;
     options.compute = (struct sim_time){.low_us = base->step_us};
     options.latency = (struct sim_time){.low_us = base->latency_us};

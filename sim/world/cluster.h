@@ -268,6 +268,7 @@ struct parley_sim {
 };
 
 /* cluster.c */
+void sim_options_fill(struct parley_sim_options *options); /* the defaults, where there is 0 */
 PARLEY_CHECK int sim_new(struct parley_sim **sim, const struct sim_options *options);
 void sim_put(struct parley_sim *sim, struct sim_item item);   /* releases the item if it can't */
 void sim_drop(struct parley_sim *sim, struct sim_item *item); /* releases what it owns */

@@ -386,6 +386,29 @@ Test(faults, no_delay_is_so_long_that_it_is_none)
     cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
 }
 
+Test(faults, an_option_that_is_refused_is_named)
+{
+    static const struct {
+        struct parley_sim_options options;
+        const char *why;
+    } refused[] = {
+        {{.nodes = 20000}, "nodes: 20000 is out of range (at most 16384)"},
+        {{.vectors = 2, .averaged = 3}, "averaged: 3 is out of range (at most 2)"},
+        {{.threads = 257}, "threads: 257 is out of range (at most 256)"},
+        {{.rate = 1.5}, "rate: 1.5 is out of range (0 to 1)"},
+        {{.rate = NAN}, "rate: nan is out of range (0 to 1)"},
+        {{.loss = 1}, "loss: 1 is out of range (0 to below 1)"},
+    };
+    char why[100];
+    struct parley_sim *sim;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        cr_expect_eq(parley_sim_check(&refused[i].options, why, sizeof why), PARLEY_EUSAGE);
+        cr_expect_str_eq(why, refused[i].why);
+        cr_expect_eq(parley_sim_new(&sim, &refused[i].options), PARLEY_EUSAGE);
+    }
+    cr_expect_eq(parley_sim_check(&(struct parley_sim_options){0}, why, sizeof why), 0);
+}
+
 Test(faults, how_long_a_step_takes_is_refused_out_of_its_range)
 {
     struct parley_sim *other = scene(&(struct parley_sim_options){0}), *sim = other;

@@ -211,10 +211,15 @@ Test(program, two_kinds_of_training_at_once_or_half_of_one_are_refused)
 {
     struct parley_sim *sim;
     struct parley_sim_options options = {.work = work, .rate = 0.1};
+    char why[100];
     cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
     cr_expect_null(sim);
+    cr_expect_eq(parley_sim_check(&options, why, sizeof why), PARLEY_EUSAGE);
+    cr_expect_str_eq(why, "rate: 0.1 beside work, which trains by itself");
     options = (struct parley_sim_options){.begin = begin};
     cr_expect_eq(parley_sim_new(&sim, &options), PARLEY_EUSAGE);
+    cr_expect_eq(parley_sim_check(&options, why, sizeof why), PARLEY_EUSAGE);
+    cr_expect(strstr(why, "begin: ") == why, "%s", why);
 }
 
 Test(program, steps_of_the_fixture_s_own_count_as_many_samples_as_they_are_told_to_take)
