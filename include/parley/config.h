@@ -255,7 +255,8 @@ struct parley_config {
     uint32_t queue_bytes_max;  /* unsent control bytes of one connection, at least two frames of
                                   PARLEY_CONTROL_BYTES_MAX [1 MiB] */
     /* Whether the floats of chunks carry a checksum. False, on all nodes, spares both ends a pass
-     * over them where no bit can flip on the way: in a simulation. [true] */
+     * over them where no bit can flip on the way: in a simulation. A driver that seals no chunks
+     * (SEND_CHUNK in node.h) must have it false: else each that it sends ends its link. [true] */
     bool chunk_sums;
 
     int log_level; /* enum parley_log (node.h): the last level that is still logged [INFO] */

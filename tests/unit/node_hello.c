@@ -33,6 +33,20 @@ Test(node_hello, who_is_told_that_there_is_another_link_does_not_dial_at_once)
     lone_free(lone);
 }
 
+Test(node_hello, who_breaks_the_format_is_not_dialled_at_once)
+{
+    /* It may do so each time: as a driver that leaves chunks unsealed where the other end sums. */
+    struct parley_config config = lone_config();
+    struct lone *lone = lone_with_seed(&config);
+    lone_receive(lone, SEED_CONN, "GET / HTTP/1.1\r\n\r\n", 18);
+    lone_closed(lone, SEED_CONN, PARLEY_CLOSED_LOCAL);
+    lone_run(lone, config.redial_min_us - 1000);
+    cr_assert_eq(lone->conns[SEED_CONN + 2], 0, "not dialled yet");
+    lone_run(lone, 2000);
+    cr_assert_eq(lone->conns[SEED_CONN + 2], LONE_DIALED);
+    lone_free(lone);
+}
+
 /* How many streams a link may have to a peer that says this number, at a node that wants `ours`. */
 static uint32_t streams_with(uint32_t ours, uint32_t theirs)
 {

@@ -340,6 +340,12 @@ void connection_close(struct parley_node *node, struct conn *conn)
     close_link(node, conn, false);
 }
 
+void connection_break(struct parley_node *node, struct conn *conn)
+{
+    if (conn->state == CONN_LIVE) put_off(node, conn->member, node->config.redial_min_us);
+    connection_close(node, conn);
+}
+
 void connection_drop(struct parley_node *node, int member)
 {
     struct conn *conn = connection_of(node, member);

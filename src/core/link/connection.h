@@ -66,6 +66,8 @@ struct conn *connection_of(struct parley_node *node, int member);
 struct conn *connection_want(struct parley_node *node, int member);
 /* NULL: no place is free. */
 struct conn *connection_dial(struct parley_node *node, const char *address);
+/* Ends one that says what it must not: as that may come again, it is not dialled at once. */
+void connection_break(struct parley_node *node, struct conn *conn);
 /* Ends the link, if any, to one that is judged already. */
 void connection_drop(struct parley_node *node, int member);
 /* It can be reached again: a dial that has waited for it is given up for another. */

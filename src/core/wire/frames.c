@@ -109,7 +109,7 @@ static void malformed(struct parley_node *node, struct conn *conn, int error)
         out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
                 conn->member >= 0 ? record_of(node, conn->member)->name : conn->address,
                 parley_error_text(error));
-    connection_close(node, conn);
+    connection_break(node, conn);
 }
 
 static bool may_come_first(enum wire_type type)
