@@ -174,8 +174,9 @@ PARLEY_CHECK int parley_boundary_within(struct parley *p, const struct parley_st
                                         struct parley_turn *turn, uint64_t timeout_us);
 
 /* Ask for the end, with an agreement; the cause travels to all nodes. PARLEY_STOP_NONE asks for
- * nothing. A node that no seed has answered yet waits for one for ten seconds more, and ends with
- * PARLEY_ENO_SEED; parley_leave() ends it at once. */
+ * nothing, and what is none of the enum's counts as an operator's. A node that no seed has answered
+ * yet waits for one for ten seconds more, and ends with PARLEY_ENO_SEED; parley_leave() ends it at
+ * once. */
 void parley_stop(struct parley *p, enum parley_stop cause);
 
 /* Leave alone: hand the work over by averaging, for half of config.leave_timeout_us at most, say

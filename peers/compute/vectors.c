@@ -50,7 +50,11 @@ static int add_tensors(struct vectors *vectors, const struct parley_options *opt
     size_t offset = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!add_tensor(vectors, &options->tensors[i], &offset)) continue;
-        snprintf(why, size, "tensors: number %u has a bad name or shape", i);
+        const char *name = options->tensors[i].name;
+        snprintf(why, size,
+                 "tensors: number %u, \"%.80s\", has a name of more than 31 bytes, or a shape that "
+                 "is not of 1 to 4 sizes from 1 on, or does not fit",
+                 i, name ? name : "(NULL)");
         return PARLEY_EUSAGE;
     }
     if (offset == vectors->count) return PARLEY_OK;

@@ -103,6 +103,35 @@ static int copy_scaling(struct files *files, const struct parley_about *about)
     return PARLEY_OK;
 }
 
+/* The first that makes a file of those up to it impossible. */
+static uint32_t odd_tensor(const struct files *files)
+{
+    const struct tensor *tensors = files->vectors->tensors;
+    uint32_t first = 0, end = files->vectors->tensors_count - 1;
+    while (first < end) {
+        struct piece pieces[MODEL_FILE_PIECES];
+        uint32_t middle = (first + end) / 2;
+        size_t floats = tensors[middle].offset + tensors[middle].count;
+        int code = model_file_pieces(&files->meta, NULL, floats, tensors, middle + 1, pieces);
+        free((void *)pieces[0].bytes);
+        if (code)
+            end = middle;
+        else
+            first = middle + 1;
+    }
+    return first;
+}
+
+static int refuse_tensors(const struct files *files, char *why, size_t size)
+{
+    uint32_t odd = odd_tensor(files);
+    snprintf(why, size,
+             "tensors: number %u, \"%s\": a model file can't hold it: one too many, a name that is "
+             "taken, or not 1 to 31 printable characters of ASCII without a space",
+             odd, files->vectors->tensors[odd].name);
+    return PARLEY_EUSAGE;
+}
+
 static int copy_about(struct files *files, const struct parley_about *about, char *why, size_t size)
 {
     struct model_meta *meta = &files->meta;
@@ -116,11 +145,7 @@ static int copy_about(struct files *files, const struct parley_about *about, cha
     if (!code) code = copy_scaling(files, about);
     if (code) return code;
     code = try_pieces(files);
-    if (code && code != PARLEY_ENOMEM)
-        snprintf(
-            why, size,
-            "tensors: a model file can't hold them: too many, two with one name, a name that "
-            "is taken, or one that is not 1 to 31 printable characters of ASCII without a space");
+    if (code && code != PARLEY_ENOMEM) return refuse_tensors(files, why, size);
     if (!code)
         code = copy_text(files, "model", meta->model, sizeof meta->model, about->model, why, size);
     if (!code)

@@ -147,13 +147,13 @@ static void refuse_what_no_file_holds(void)
     options.out = "/tmp/parley-refused-none";
     options.tensors = twice;
     options.tensors_count = 2;
-    expect_usage(&options, "tensors");
+    expect_usage(&options, "tensors: number 1, \"w\": a model file can't hold it");
     const char *names[] = {"", "a b", "a\nb", "\x7f", "\xc3\xa4", "__metadata__", "input.scale"};
     options.tensors_count = 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct parley_tensor odd = {names[i], 1, {FLOATS}};
         options.tensors = &odd;
-        expect_usage(&options, "tensors: a model file can't hold them");
+        expect_usage(&options, "tensors: number 0, \"");
     }
     options.tensors = NULL;
     options.about.model = text;
