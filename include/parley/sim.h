@@ -126,8 +126,8 @@ PARLEY_CHECK int parley_sim_step_until(struct parley_sim *sim,
                                        bool (*predicate)(struct parley_sim *sim, void *arg),
                                        void *arg, uint64_t limit_us);
 
-/* Predicates. Live are nodes that are started, and neither killed nor paused nor ended by leaving.
- */
+/* Predicates. Live are nodes that are started, and neither killed nor paused; of those that have
+ * ended, who is DONE, until it is started anew. */
 bool parley_sim_in_phase(struct parley_sim *sim, void *phase); /* all live; enum parley_phase * */
 bool parley_sim_agreed(struct parley_sim *sim, void *arg); /* all live are DONE, with one digest */
 bool parley_sim_converged(struct parley_sim *sim,
@@ -141,7 +141,8 @@ bool parley_sim_quiet(struct parley_sim *sim,
 
 void parley_sim_start(struct parley_sim *sim,
                       uint32_t node); /* a new boot, a new model; not if up */
-/* Loud: peers see their connections reset, and dials are refused. Silent: a pulled plug. */
+/* Loud: peers see their connections reset, and dials are refused. Silent: a pulled plug. Neither
+ * this nor a pause does anything to a node that has ended by itself: it has no process any more. */
 void parley_sim_kill(struct parley_sim *sim, uint32_t node, bool silent);
 void parley_sim_pause(struct parley_sim *sim, uint32_t node); /* SIGSTOP: the kernel goes on */
 void parley_sim_resume(struct parley_sim *sim, uint32_t node);
