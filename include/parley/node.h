@@ -17,6 +17,10 @@
  * those, and only between two local steps: at a *boundary*. An idle trainer is always at a
  * boundary.
  *
+ * What comes from peers can break nothing. What a driver does against what stands here (DONE of an
+ * op that is not under way, SENT of more bytes than were given, a member beyond the count) is a bug
+ * of the driver: an assertion ends the program, in release builds, too.
+ *
  * Thread rule: a node belongs to one thread. Nothing here blocks; a step allocates nothing.
  */
 #ifndef PARLEY_NODE_H
