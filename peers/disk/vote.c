@@ -1,4 +1,5 @@
 /* vote.c: see vote.h. */
+#define _DEFAULT_SOURCE /* LOCK_EX */
 #include "disk/vote.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 64 };
@@ -46,13 +48,18 @@ int vote_open(struct vote *vote, const char *path, uint64_t run, enum parley_ear
     *vote = (struct vote){.run = run};
     if (!path) return PARLEY_OK;
     int fd = vote->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    bool taken = fd > 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     int state = fd > 0 ? get(vote) : NEW;
     *earlier = state == NONE_HELD   ? PARLEY_EARLIER_NEVER_HELD
                : state == SOME_HELD ? PARLEY_EARLIER_HELD
                                     : PARLEY_EARLIER_UNKNOWN;
     vote->before = state == NEW ? NONE_HELD : state;
-    if (fd > 0 && state != FOREIGN && (state != NEW || !put(vote, NONE_HELD))) return PARLEY_OK;
-    if (state == FOREIGN)
+    bool good = fd > 0 && !taken && state != FOREIGN;
+    if (good && (state != NEW || !put(vote, NONE_HELD))) return PARLEY_OK;
+    if (taken)
+        snprintf(why, size, "vote: %.300s is another node's, which has it open; give each its own",
+                 path);
+    else if (state == FOREIGN)
         snprintf(why, size, "vote: %.300s is something else; move it away", path);
     else
         snprintf(why, size, "vote: %.300s: %s; give a file that can be written to", path,
@@ -76,6 +83,7 @@ void vote_close(struct vote *vote, enum vote_end end)
     /* Where that fails some are held, which is no less true. */
     if (end == VOTE_NOT_GIVEN) (void)put(vote, vote->before);
     if (end == VOTE_AGREED) (void)put(vote, NOT_KNOWN);
+    (void)flock(vote->fd, LOCK_UN); /* a child that was forked may have it open, too */
     close(vote->fd);
     vote->fd = 0;
 }

@@ -50,6 +50,18 @@ Test(vote, of_a_first_start_nothing_is_known_and_of_the_next_that_it_has_held_no
     cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_NEVER_HELD);
 }
 
+Test(vote, no_two_nodes_have_one_file)
+{
+    /* Proves that none overwrites what another keeps; who has ended is in nobody's way. */
+    struct vote first, second;
+    enum parley_earlier earlier;
+    cr_assert_eq(vote_open(&first, path, RUN, &earlier, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(vote_open(&second, path, RUN, &earlier, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, "is another node's"), "%s", why);
+    vote_close(&first, VOTE_MAY_BE_GIVEN);
+    cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_NEVER_HELD);
+}
+
 Test(vote, who_has_held_one_has_done_so_at_every_later_start)
 {
     start(RUN, HOLDS_AND_CRASHES);
