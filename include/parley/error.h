@@ -42,11 +42,12 @@ enum parley_error_index {
         PARLEY_ERRORS_COUNT
 };
 
+/* In this order no comma is last, which C++98 would not have. */
 enum parley_error {
-    PARLEY_OK = 0,
 #define X(name, status, text) PARLEY_E##name = -1 - PARLEY_ERROR_INDEX_##name,
     PARLEY_ERRORS(X)
 #undef X
+        PARLEY_OK = 0
 };
 
 /* "PARLEY_EUSAGE"; "PARLEY_E?" for what is no error of ours. Static memory. */
