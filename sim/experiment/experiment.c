@@ -40,7 +40,8 @@ struct experiment {
     unsigned how; /* enum sim_run_how */
     FILE *json, *csv, *curves;
     double start_s;
-    int error; /* the first */
+    int error;   /* the first */
+    int stopped; /* the signal that stopped the runs, or 0 */
 };
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
@@ -203,6 +204,7 @@ static void make(void *arg, uint32_t i)
 static void ended(void *arg, uint32_t i, bool died)
 {
     struct experiment *e = arg;
+    e->plan.runs[i]->made = true;
     if (died) e->outcomes[i].error = PARLEY_EFAIL;
     int said = say(e, i);
     if (!e->error) e->error = e->outcomes[i].error ? e->outcomes[i].error : said;
@@ -218,16 +220,34 @@ static int run_all(struct experiment *e)
     if (e->plan.count > 1)
         sim_show("%8.1f s  %" PRIu32 " runs, %" PRIu32 " at a time", sim_report_wall() - e->start_s,
                  e->plan.count, threads < e->plan.count ? threads : e->plan.count);
-    int error = sim_blame(processes_run(&job, e->plan.count, threads), "");
+    int error = sim_blame(processes_run(&job, e->plan.count, threads, &e->stopped), "");
     return error ? error : e->error;
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
+/* Leaves the runs that a signal did not break off, and tells how many there are. */
+static void drop_unmade(struct experiment *e)
+{
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < e->plan.count; i++) {
+        if (!e->plan.runs[i]->made) continue;
+        struct sim_outcome *outcome = &e->outcomes[made++];
+        *outcome = e->outcomes[i];
+        if (outcome->summary.digest) outcome->summary.digest = outcome->digest;
+        if (outcome->summary.run_hash) outcome->summary.run_hash = outcome->hash;
+    }
+    plan_drop_unmade(&e->plan);
+    sim_say(PARLEY_LOG_ERROR, "sim: stopped after %" PRIu32 " of %" PRIu32 " runs", e->plan.count,
+            e->plan.planned);
+}
+
 static int conclude(struct experiment *e)
 {
     int error = 0;
-    if (e->plan.count > 1 && !sim_output_takes_stdout(e->settings))
+    if (e->stopped) drop_unmade(e);
+    if (e->plan.count == 0) return 0;
+    if (e->plan.planned > 1 && !sim_output_takes_stdout(e->settings))
         error = put(stdout, tally_table(&e->plan, e->outcomes));
     if (error) return error;
     return e->settings->report ? page_write(e->settings->report, &e->plan, e->outcomes, e->reader)
@@ -266,5 +286,6 @@ int sim_experiment(const struct settings *settings, const struct source_reader *
         if (!error) error = concluded;
     }
     int closed = close_all(&e);
+    if (e.stopped) processes_stop(e.stopped);
     return error ? error : closed;
 }

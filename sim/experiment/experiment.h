@@ -3,7 +3,8 @@
  * A single run speaks for itself. Of several, each gives one `summary` line, in the order of the
  * plan, and at the end there is a table. They share their data, run side by side in processes,
  * --threads of them, and do not depend on each other, so the results are the same for any number of
- * threads.
+ * threads. SIGINT and SIGTERM break off those of several that are under way: what was made is told
+ * as ever, then the signal ends the process.
  */
 #ifndef PARLEY_SIM_EXPERIMENT_H
 #define PARLEY_SIM_EXPERIMENT_H

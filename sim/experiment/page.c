@@ -47,12 +47,15 @@ static void add_taken(struct text *text, const char *before, char *bytes, const 
     free(bytes);
 }
 
-/* "parley 0.1.0, 7 runs, kernels SkylakeX". */
+/* "parley 0.1.0, 7 runs, kernels SkylakeX"; "stopped after 7 of 36 runs". */
 static void add_version(struct text *text, const struct plan *plan)
 {
     const char *core = getenv("OPENBLAS_CORETYPE");
-    text_add(text, "parley %s, %" PRIu32 " run%s, OpenBLAS kernels: ", PARLEY_VERSION, plan->count,
-             plan->count == 1 ? "" : "s");
+    bool whole = plan->count == plan->planned;
+    text_add(text, "parley %s, %s%" PRIu32, PARLEY_VERSION, whole ? "" : "stopped after ",
+             plan->count);
+    if (!whole) text_add(text, " of %" PRIu32, plan->planned);
+    text_add(text, " run%s, OpenBLAS kernels: ", plan->planned == 1 ? "" : "s");
     chart_text(text, core ? core : "default");
 }
 

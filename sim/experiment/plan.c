@@ -367,15 +367,38 @@ int plan_init(struct plan *plan, const struct settings *base, char why[SETTINGS_
     uint32_t first = plan->count;
     for (uint64_t number = 0; base->compare && number < each && !error; number++)
         error = add_single(plan, first, number, why);
+    plan->planned = plan->count;
     return error;
+}
+
+static void drop(struct plan_run *run)
+{
+    settings_close(&run->settings);
+    free(run);
+}
+
+/* Runs of a group stand together. */
+void plan_drop_unmade(struct plan *plan)
+{
+    uint32_t count = plan->count, group = 0;
+    plan->count = plan->groups = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct plan_run *run = plan->runs[i];
+        if (!run->made) {
+            drop(run);
+            continue;
+        }
+        plan->groups += plan->groups == 0 || run->group != group;
+        group = run->group;
+        run->group = plan->groups - 1;
+        plan->runs[plan->count++] = run;
+    }
 }
 
 void plan_close(struct plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count; i++) {
-        settings_close(&plan->runs[i]->settings);
-        free(plan->runs[i]);
-    }
+    for (uint32_t i = 0; i < plan->count; i++)
+        drop(plan->runs[i]);
     free(plan->runs);
     contenders_close(&plan->contenders);
     *plan = (struct plan){0};

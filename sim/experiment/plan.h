@@ -27,6 +27,7 @@ struct plan_run {
     const char *values[OPTION_ID_COUNT]; /* [axes_count]; NULL: unset, or says nothing to this run;
                                             borrowed */
     uint32_t group;
+    bool made; /* by who makes it: it has an outcome */
 };
 
 struct plan {
@@ -37,12 +38,16 @@ struct plan {
     bool seeds; /* the last axis is the seed */
     struct plan_run **runs;
     uint32_t count, groups;
+    uint32_t planned; /* more than count: plan_drop_unmade() has dropped some */
 };
 
 /* To be closed after any outcome. PARLEY_EUSAGE with a line in why, PARLEY_ENOMEM. */
 PARLEY_CHECK int plan_init(struct plan *plan, const struct settings *base,
                            char why[SETTINGS_WHY_BYTES]);
 void plan_close(struct plan *plan);
+
+/* Where not all could be made: keeps the runs that were, and the groups that have one. */
+void plan_drop_unmade(struct plan *plan);
 
 /* Whether it is that of a node alone, which --compare adds. */
 bool plan_is_single(const struct plan_run *run);

@@ -1,16 +1,21 @@
 /* processes.c: see processes.h. Workers take the next job from a shared counter, and write its
  * number into a pipe when it is made.
+ *
+ * SIGINT and SIGTERM are blocked meanwhile, in the workers too: a terminal sends them to all, and
+ * what is to become of the workers is for the caller to say. It reads them beside the pipe.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "experiment/processes.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,59 +54,123 @@ static void work(const struct processes_job *job, uint32_t count, _Atomic uint32
     _exit(0);
 }
 
-/* Tells of ends in the order of the jobs until no worker is left. */
-static void listen(const struct processes_job *job, uint32_t count, bool *made, int pipe)
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+/* Those that ask for the end; not one that is ignored, as of a job in the background of a script.
+ */
+static void ends_asked(sigset_t *set)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction now;
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
+            sigaddset(set, numbers[i]);
+}
+
+void processes_stop(int stopped)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, stopped);
+    raise(stopped);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* ---- The caller ------------------------------------------------------------------------------ */
+
+struct workers {
+    pid_t *pids; /* [count] */
+    uint32_t count;
+    int pipe, signals;
+};
+
+/* The signal that came; its workers' jobs are broken off. */
+static int stop(const struct workers *workers)
+{
+    struct signalfd_siginfo info;
+    if (read(workers->signals, &info, sizeof info) != (ssize_t)sizeof info) return 0;
+    for (uint32_t w = 0; w < workers->count; w++)
+        kill(workers->pids[w], SIGKILL);
+    return (int)info.ssi_signo;
+}
+
+/* Tells of ends in the order of the jobs until no worker is left. Returns the signal that stopped
+ * them, or 0. */
+static int listen(const struct processes_job *job, uint32_t count, bool *made,
+                  const struct workers *workers)
 {
     uint32_t i, told = 0;
+    int stopped = 0;
     for (;;) {
-        ssize_t size = read(pipe, &i, sizeof i);
-        if (size < 0 && errno == EINTR) continue;
-        if (size != (ssize_t)sizeof i) break;
+        struct pollfd from[] = {{workers->pipe, POLLIN, 0},
+                                {stopped ? -1 : workers->signals, POLLIN, 0}};
+        if (poll(from, 2, -1) < 0) continue;
+        if (from[1].revents) stopped = stop(workers);
+        if (!from[0].revents) continue;
+        if (read(workers->pipe, &i, sizeof i) != (ssize_t)sizeof i) break;
         made[i] = true;
         while (told < count && made[told])
             job->ended(job->arg, told++, false);
     }
     for (; told < count; told++)
-        job->ended(job->arg, told, !made[told]);
+        if (made[told] || !stopped) job->ended(job->arg, told, !made[told]);
+    return stopped;
 }
 
-int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes)
+/* As many workers as there are to be, or as can be had. */
+static void begin(struct workers *workers, const struct processes_job *job, uint32_t count,
+                  uint32_t processes, _Atomic uint32_t *next, const int ends[2])
 {
-    if (processes > count) processes = count;
-    if (processes <= 1) {
+    pid_t parent = getpid();
+    fflush(NULL); /* or each worker would have the lines not yet written */
+    while (workers->count < processes) {
+        pid_t pid = fork();
+        if (pid < 0) return;
+        if (pid == 0) {
+            close(ends[0]);
+            work(job, count, next, ends[1], parent);
+        }
+        workers->pids[workers->count++] = pid;
+    }
+}
+
+int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes, int *stopped)
+{
+    *stopped = 0;
+    if (count <= 1) {
         make_all(job, count);
         return 0;
     }
     int ends[2] = {-1, -1}, error = PARLEY_ENOMEM;
-    uint32_t begun = 0;
-    pid_t parent = getpid();
+    struct workers workers = {.signals = -1};
+    sigset_t asked, before;
+    ends_asked(&asked);
+    sigprocmask(SIG_BLOCK, &asked, &before);
+    if (processes > count) processes = count;
     _Atomic uint32_t *next = processes_share(sizeof *next);
     bool *made = calloc(count, sizeof *made);
-    pid_t *workers = calloc(processes, sizeof *workers);
-    if (!next || !made || !workers || pipe(ends) != 0) goto out;
-    fflush(NULL); /* or each worker would have the lines not yet written */
-    while (begun < processes && (workers[begun] = fork()) >= 0) {
-        if (workers[begun] == 0) {
-            close(ends[0]);
-            work(job, count, next, ends[1], parent);
-        }
-        begun++;
-    }
+    workers.pids = calloc(processes, sizeof *workers.pids);
+    if (!next || !made || !workers.pids || pipe(ends) != 0) goto out;
+    workers.pipe = ends[0];
+    workers.signals = signalfd(-1, &asked, SFD_CLOEXEC);
+    if (workers.signals < 0) goto out;
+    begin(&workers, job, count, processes, next, ends);
     close(ends[1]);
     ends[1] = -1;
     error = 0;
-    if (begun > 0)
-        listen(job, count, made, ends[0]);
-    else
-        make_all(job, count);
-    for (uint32_t w = 0; w < begun; w++)
-        while (waitpid(workers[w], NULL, 0) < 0 && errno == EINTR)
+    if (workers.count > 0) *stopped = listen(job, count, made, &workers);
+    for (uint32_t w = 0; w < workers.count; w++)
+        while (waitpid(workers.pids[w], NULL, 0) < 0 && errno == EINTR)
             continue;
 out:
+    if (!*stopped) sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!error && workers.count == 0) make_all(job, count);
+    if (workers.signals >= 0) close(workers.signals);
     for (int e = 0; e < 2; e++)
         if (ends[e] >= 0) close(ends[e]);
     processes_unshare((void *)next, sizeof *next);
     free(made);
-    free(workers);
+    free(workers.pids);
     return error;
 }

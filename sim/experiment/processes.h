@@ -3,6 +3,7 @@
  * Decision: processes, not threads. A serial OpenBLAS is not safe in two threads at once, and a job
  * that fails an assertion takes no other with it. Given up: results must lie in memory from
  * processes_share(), without pointers to what a job allocates.
+ * Decision: SIGINT and SIGTERM break off what is under way: a job may take hours.
  * Thread rule: the calling process has one thread.
  */
 #ifndef PARLEY_SIM_PROCESSES_H
@@ -21,9 +22,15 @@ struct processes_job {
     void *arg;
 };
 
-/* Makes jobs 0 to count - 1 in at most so many processes at a time; with one, or where no other is
- * to be had, in the caller's own. PARLEY_ENOMEM: none was made. */
-PARLEY_CHECK int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes);
+/* Makes jobs 0 to count - 1 in at most so many processes at a time; one job alone, or where no
+ * other process is to be had, all in the caller's own. *stopped: 0, or the signal, SIGINT or
+ * SIGTERM, that stopped it while others were at work; then only jobs that were made are told of,
+ * and both signals are held until processes_stop(). PARLEY_ENOMEM: none was made. */
+PARLEY_CHECK int processes_run(const struct processes_job *job, uint32_t count, uint32_t processes,
+                               int *stopped);
+
+/* Ends this process by that signal, as if nobody had heard it. */
+void processes_stop(int stopped);
 
 /* Zeroed memory that jobs write and the caller reads; NULL: none is left. */
 void *processes_share(size_t size);

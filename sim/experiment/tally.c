@@ -270,7 +270,8 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
         text_add(&text, "\n");
     }
     if (plan->seeds)
-        text_add(&text, "mean over %zu seeds, ± standard deviation\n",
+        text_add(&text, "mean over %s%zu seeds, ± standard deviation\n",
+                 plan->count < plan->planned ? "up to " : "",
                  plan->base->sweeps[OPTION_ID_SEED].count);
     add_lines(&text, plan_rates(plan));
     add_lines(&text, plan_unheeded(plan));

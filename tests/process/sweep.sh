@@ -299,6 +299,22 @@ kill -TERM $!
 wait $! 2> /dev/null
 [ -z "$(ls cut.html* 2> /dev/null)" ] || fail "an interrupted run leaves $(ls cut.html*)"
 
+# Of several, those that were made by then are told of as ever, and nothing of the others is.
+rm -f cut.*
+: > cut.json
+"$parley" sim -q --nodes 2 --model softmax --steps 5,10,10000000 --seed 1..2 --threads 2 --json cut.json \
+    --csv cut.csv --curves cut.curves --report cut.html > cut.txt 2> cut.err &
+head -n 4 < <(exec tail -n +1 -f --pid=$! cut.json) > /dev/null
+kill -TERM $!
+wait $! 2> /dev/null
+got=$?
+[ $got -eq 143 ] && [ "$(cat cut.err)" = 'parley: sim: stopped after 4 of 6 runs' ] || fail "stopped: status $got, $(cat cut.err)"
+[ "$(wc -l < cut.json)" -eq 4 ] && [ "$(wc -l < cut.csv)" -eq 5 ] && ! grep -q '^[56],' cut.curves &&
+    [ "$(grep -Ec '^gossip +(5|10) .* 4 of 4$' cut.txt)" -eq 2 ] && [ "$(wc -l < cut.txt)" -eq 4 ] &&
+    grep -q '^mean over up to 2 seeds' cut.txt || fail "the table of a stopped sweep: $(cat cut.txt cut.json)"
+well_formed cut.html && grep -q 'stopped after 4 of 6 runs' cut.html && [ -z "$(ls ./*.partial 2> /dev/null)" ] &&
+    [ "$(grep -c '<td class="name">sha256:' cut.html)" -eq 4 ] || fail "the report of a stopped sweep"
+
 # refuse STATUS TEXT ARGUMENT...: nothing is run.
 refuse() {
     local status=$1 text=$2

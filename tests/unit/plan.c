@@ -55,6 +55,22 @@ Test(plan, every_combination_is_a_run_and_seeds_stand_together)
     unload();
 }
 
+/* Proves that of an experiment that was stopped groups without a run are none. */
+Test(plan, runs_that_were_not_made_are_dropped_with_their_groups)
+{
+    cr_assert_eq(load("nodes: [2, 4, 8]\nseed: 1..2\n"), 0, "%s", why);
+    plan.runs[0]->made = plan.runs[4]->made = plan.runs[5]->made = true;
+    plan_drop_unmade(&plan);
+    cr_assert(plan.count == 3 && plan.groups == 2 && plan.planned == 6);
+    expect_run(0, "gossip, nodes 2, seed 1", 0);
+    expect_run(1, "gossip, nodes 8, seed 1", 1);
+    expect_run(2, "gossip, nodes 8, seed 2", 1);
+    plan.runs[0]->made = plan.runs[1]->made = plan.runs[2]->made = false;
+    plan_drop_unmade(&plan);
+    cr_assert(plan.count == 0 && plan.groups == 0);
+    unload();
+}
+
 /* Proves that a swept setting which a strategy does not heed makes one run of it, a seed. */
 Test(plan, what_a_strategy_does_not_heed_is_not_swept_for_it)
 {

@@ -39,7 +39,9 @@ static void play(uint32_t processes, bool dies)
     const struct processes_job job = {make, end, &scene};
     scene.squares = processes_share(JOBS * sizeof *scene.squares);
     cr_assert_not_null(scene.squares);
-    cr_assert_eq(processes_run(&job, JOBS, processes), 0);
+    int stopped;
+    cr_assert_eq(processes_run(&job, JOBS, processes, &stopped), 0);
+    cr_assert_eq(stopped, 0);
     cr_assert_eq(scene.ended, JOBS);
     cr_assert(scene.ordered);
     cr_assert_eq(scene.dead, dies);
@@ -68,6 +70,53 @@ static void stay(void *arg, uint32_t job)
     (void)!read(end, &number, 1);
 }
 
+/* The first job has an end of its own. */
+static void linger(void *arg, uint32_t job)
+{
+    if (job > 0) stay(arg, job);
+}
+
+static void tell(void *arg, uint32_t job, bool died)
+{
+    uint8_t number = died ? 99 : (uint8_t)(10 + job);
+    (void)!write(*(int *)arg, &number, 1);
+}
+
+/* Proves: a signal breaks jobs off, at one worker, too; what was made is told of, nothing else is,
+ * and the caller ends by that signal once it has done what it has to do. */
+static void interrupt(uint32_t processes, int number)
+{
+    int ends[2], status;
+    uint8_t said[4];
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    pid_t caller = fork();
+    cr_assert_geq(caller, 0);
+    if (caller == 0) {
+        close(ends[0]);
+        const struct processes_job job = {linger, tell, &ends[1]};
+        int stopped, error = processes_run(&job, 4, processes, &stopped);
+        raise(number); /* as timeout(1) sends it twice */
+        tell(&ends[1], 40, false);
+        if (!error) processes_stop(stopped);
+        _exit(0);
+    }
+    close(ends[1]);
+    for (uint32_t i = 0; i < 1 + processes; i++) /* those that wait, and the end of the first */
+        cr_assert_eq(read(ends[0], &said[i], 1), 1);
+    kill(caller, number);
+    cr_assert_eq(waitpid(caller, &status, 0), caller);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == number, "%d", status);
+    cr_assert_eq(read(ends[0], said, 2), 1, "told of more than the first");
+    cr_assert_eq(said[0], 50);
+    close(ends[0]);
+}
+
+Test(processes, a_signal_leaves_what_is_made, .timeout = 60)
+{
+    interrupt(1, SIGTERM);
+    interrupt(3, SIGINT);
+}
+
 static void hear(void *arg, uint32_t job, bool died)
 {
 }
@@ -83,12 +132,13 @@ Test(processes, jobs_end_with_the_process_that_called, .timeout = 60)
     if (caller == 0) {
         close(ends[0]);
         const struct processes_job job = {stay, hear, &ends[1]};
-        _exit(processes_run(&job, 2, 2));
+        int stopped;
+        _exit(processes_run(&job, 2, 2, &stopped));
     }
     close(ends[1]);
     for (int i = 0; i < 2; i++)
         cr_assert_eq(read(ends[0], &number, 1), 1);
-    kill(caller, SIGTERM);
+    kill(caller, SIGKILL);
     cr_assert_eq(waitpid(caller, NULL, 0), caller);
     cr_assert_eq(read(ends[0], &number, 1), 0, "a job goes on");
     close(ends[0]);
