@@ -85,7 +85,8 @@ int names_add(struct names *names, const char *name, size_t size)
 }
 
 struct sorted {
-    double value; /* 0 where names are not numbers */
+    bool number;  /* as all are */
+    double value; /* else 0 */
     const char *name;
     size_t size;
     uint32_t was;
@@ -95,6 +96,7 @@ static int compare(const void *a, const void *b)
 {
     const struct sorted *l = a, *r = b;
     if (l->value != r->value) return l->value < r->value ? -1 : 1;
+    if (l->number) return (l->was > r->was) - (l->was < r->was);
     size_t both = l->size < r->size ? l->size : r->size;
     int order = memcmp(l->name, r->name, both);
     return order ? order : (l->size > r->size) - (l->size < r->size);
@@ -106,11 +108,13 @@ static struct sorted *sort(const struct names *names)
     struct sorted *list = malloc(names->count * sizeof *list);
     bool numbers = true;
     for (uint32_t i = 0; list && i < names->count; i++) {
-        list[i] = (struct sorted){0, names_text(names, i), length_of(names, i), i};
+        list[i] = (struct sorted){true, 0, names_text(names, i), length_of(names, i), i};
         numbers = number_parse(list[i].name, list[i].size, &list[i].value) && numbers;
     }
-    for (uint32_t i = 0; list && !numbers && i < names->count; i++)
+    for (uint32_t i = 0; list && !numbers && i < names->count; i++) {
+        list[i].number = false;
         list[i].value = 0;
+    }
     if (list) qsort(list, names->count, sizeof *list, compare);
     return list;
 }
@@ -123,9 +127,11 @@ int names_sort(struct names *names, uint16_t *labels, size_t count)
     uint32_t *now = malloc(names->count * sizeof *now); /* by the place before */
     int error = list && now ? 0 : PARLEY_ENOMEM;
     for (uint32_t i = 0; !error && i < names->count; i++) {
-        now[list[i].was] = i;
-        error = names_add(&made, list[i].name, list[i].size);
+        bool same = i > 0 && list[i].number && list[i].value == list[i - 1].value;
+        if (!same) error = names_add(&made, list[i].name, list[i].size);
+        now[list[i].was] = made.count - 1;
     }
+    made.by_value = !error && list[0].number;
     for (size_t i = 0; !error && i < count; i++)
         labels[i] = (uint16_t)now[labels[i]];
     free(now);
@@ -137,6 +143,39 @@ int names_sort(struct names *names, uint16_t *labels, size_t count)
     names_close(names);
     *names = made;
     return 0;
+}
+
+static double value_of(const struct names *names, uint32_t place)
+{
+    double value;
+    bool is = number_parse(names_text(names, place), length_of(names, place), &value);
+    return is ? value : (double)NAN;
+}
+
+void names_look_at(struct names *names)
+{
+    double before = -INFINITY;
+    names->by_value = true;
+    for (uint32_t i = 0; i < names->count; i++) {
+        double value = value_of(names, i);
+        if (!(value >= before)) names->by_value = false;
+        before = value;
+    }
+}
+
+uint32_t names_find_number(const struct names *names, const char *name, size_t size)
+{
+    double value;
+    uint32_t low = 0, high = names->count;
+    if (!names->by_value || !number_parse(name, size, &value)) return NAMES_NONE;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (value_of(names, middle) < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < names->count && value_of(names, low) == value ? low : NAMES_NONE;
 }
 
 bool names_are_numbers(const struct names *names, bool *whole)

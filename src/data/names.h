@@ -23,6 +23,7 @@ struct names {
     uint32_t count, room;
     uint32_t *slots; /* [slots_count], a hash table of places + 1; owned */
     uint32_t slots_count;
+    bool by_value; /* all are numbers, in their order: names_sort(), names_look_at() */
 };
 
 /* The place of a name, or NAMES_NONE. */
@@ -35,8 +36,15 @@ PARLEY_CHECK int names_add(struct names *names, const char *name, size_t size);
 const char *names_text(const struct names *names, uint32_t place);
 
 /* Sorts distinct names: by value if all are numbers, else by their bytes; labels[count] (places)
- * are changed to match. So the order in a file does not matter. PARLEY_ENOMEM. */
+ * are changed to match. So the order in a file does not matter. Equal numbers, as "1" and "1.0",
+ * become one, by the name that stood first. PARLEY_ENOMEM. */
 PARLEY_CHECK int names_sort(struct names *names, uint16_t *labels, size_t count);
+
+/* Of a list that is to stay as it is: whether it might come from names_sort(), by value. */
+void names_look_at(struct names *names);
+
+/* The place of an equal number in a list by value, or NAMES_NONE. */
+uint32_t names_find_number(const struct names *names, const char *name, size_t size);
 
 /* Whether they are numbers, but for a few such as "NA". *whole: none has a fraction. */
 bool names_are_numbers(const struct names *names, bool *whole);

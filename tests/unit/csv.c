@@ -190,10 +190,40 @@ Test(csv, classes_are_in_order_of_value_or_of_bytes_whatever_the_order_of_rows)
 {
     /* Proves that two files with the same rows in other orders have the same classes. */
     const float values[] = {0, 0, 0};
-    expect_set("0,10\n0,9\n0,1e1\n", NULL, 3, 1, values, (const uint16_t[]){1, 0, 2},
-               "\"9\", \"10\", \"1e1\"");
     expect_set("0,10\n0,9\n0,b\n", NULL, 3, 1, values, (const uint16_t[]){0, 1, 2},
                "\"10\", \"9\", \"b\"");
+    expect_set("0,10\n0,9\n0,11\n", NULL, 3, 1, values, (const uint16_t[]){1, 0, 2},
+               "\"9\", \"10\", \"11\"");
+}
+
+Test(csv, labels_that_are_numbers_are_told_apart_by_value)
+{
+    /* Proves that equal numbers are one class, called as it was first written, unless others are
+     * no numbers; and that a test set, and a model's own list, are read so, too. */
+    const float values[] = {0, 0, 0, 0};
+    struct dataset set, test;
+    struct rows_shape shape = {0}, known = {0};
+    char *lines;
+    expect_set("0,+1\n0,-0\n0,1.0\n0,0\n", NULL, 4, 1, values, (const uint16_t[]){1, 0, 1, 0},
+               "\"-0\", \"+1\"");
+    expect_set("0,1\n0,1.0\n0,x\n", NULL, 3, 1, values, (const uint16_t[]){0, 1, 2},
+               "\"1\", \"1.0\", \"x\"");
+    cr_assert_eq(load(&set, &shape, "0,2\n0,0\n0,1\n", NULL, false), 0, "%s", why);
+    cr_assert_eq(rows_write_lines(&shape.classes, &lines), 0);
+    cr_assert_eq(rows_read_lines(&known.classes, lines), 0);
+    known.features = 1;
+    for (int own = 0; own < 2; own++) {
+        struct rows_shape *as = own ? &known : &shape;
+        cr_assert_eq(load(&test, as, "0,1.0\n0,0.0\n0,2e0\n0,1\n", NULL, true), 0, "%s", why);
+        cr_expect_arr_eq(test.labels, ((uint16_t[]){1, 0, 2, 1}), 4 * sizeof *test.labels);
+        dataset_close(&test);
+        cr_expect_eq(load(&test, as, "0,1.5\n", NULL, true), PARLEY_EDATA);
+        cr_expect_eq(load(&test, as, "0,3\n", NULL, true), PARLEY_EDATA);
+    }
+    free(lines);
+    dataset_close(&set);
+    rows_shape_close(&shape);
+    rows_shape_close(&known);
 }
 
 Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)

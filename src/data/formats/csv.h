@@ -14,6 +14,7 @@
 #include "data/formats/rows.h"
 
 /* Makes `set` (which need not be initialised): a column of labels of any names, all others values.
+ * Labels that are numbers, all of them, are told apart by their value, and called as first written.
  * label: the label's column, by its name in the header or its number from 1 (from 0 where the
  * header numbers the columns so); NULL: the last.
  * shape: of a training set it is filled (zeroed before); of a test set (`test`) it is that of its

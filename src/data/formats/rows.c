@@ -69,8 +69,11 @@ int rows_read_lines(struct names *names, const char *text)
         size_t size = strcspn(text, "\n");
         int error = names_add(names, text, size);
         text += size;
-        if (error || !*text) return error;
+        if (error) return error;
+        if (!*text) break;
     }
+    names_look_at(names);
+    return 0;
 }
 
 int rows_room(struct rows *rows)
@@ -95,6 +98,7 @@ int rows_room(struct rows *rows)
 int rows_label(struct names *classes, const char *name, size_t size, bool grow, uint16_t *label)
 {
     uint32_t place = names_find(classes, name, size);
+    if (place == NAMES_NONE && !grow) place = names_find_number(classes, name, size);
     if (place == NAMES_NONE) {
         if (!grow) return PARLEY_EDATA;
         place = classes->count;

@@ -51,7 +51,8 @@ struct rows {
  * The caller counts it once it is whole. PARLEY_ENOMEM; PARLEY_ELIMIT past the limits above. */
 PARLEY_CHECK int rows_room(struct rows *rows);
 
-/* The label's number among the classes: looked up, or if `grow` added. PARLEY_EDATA if it is not
+/* The label's number among the classes: looked up, by its value too where all are numbers, or if
+ * `grow` added. PARLEY_EDATA if it is not
  * among them, PARLEY_ELIMIT for too many classes or too long a name, PARLEY_ENOMEM. */
 PARLEY_CHECK int rows_label(struct names *classes, const char *name, size_t size, bool grow,
                             uint16_t *label);
