@@ -30,6 +30,7 @@ struct dataset {
     float label[2]; /* the same for targets: their shift, their scale */
     /* Columns that vary, and not as floats or not once they are scaled: they carry nothing. */
     uint32_t flat, flat_first; /* how many, and the first, from 0 */
+    size_t header_line;        /* of a csv: all numbers, and taken for a header; 0: there is none */
     /* Values of a sparse table that were left out, as the training set has no such columns. */
     uint64_t unseen;
     uint32_t unseen_index; /* the largest of theirs, from 1 */

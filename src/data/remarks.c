@@ -20,9 +20,18 @@ __attribute__((format(printf, 2, 3))) static void add(struct remarks *remarks, c
     va_end(arguments);
 }
 
+static void add_header(struct remarks *remarks, const struct dataset *set)
+{
+    add(remarks,
+        "line %zu, all numbers, is taken for a header; say which it is: \",header=yes\" behind the "
+        "file's name, or \",header=no\" if it is a sample",
+        set->header_line);
+}
+
 void remarks_of_test(struct remarks *remarks, const struct dataset *test)
 {
     remarks->count = 0;
+    if (test->header_line > 0) add_header(remarks, test);
     if (test->unseen > 0)
         add(remarks,
             "%" PRIu64 " of the values read are left out: their indices, the largest %" PRIu32
@@ -81,6 +90,8 @@ void remarks_of(struct remarks *remarks, const struct source *source)
 {
     const struct dataset *train = &source->train;
     remarks_of_test(remarks, &source->test);
+    /* A tenth that was held out has it, too. */
+    if (train->header_line > 0 && source->test.header_line == 0) add_header(remarks, train);
     if (train->flat > 0) add_flat(remarks, source);
     if (train->classes == 1 && !train->targets && !train->vocabulary)
         add(remarks, "all samples are of one class: there is nothing to tell apart");

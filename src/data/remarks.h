@@ -7,7 +7,7 @@
 
 #include "data/source.h"
 
-enum { REMARKS_MAX = 5, REMARK_BYTES = 256 };
+enum { REMARKS_MAX = 7, REMARK_BYTES = 256 };
 
 struct remarks {
     uint32_t count;
@@ -19,7 +19,8 @@ struct remarks {
  * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 
-/* Of data that a model is tried on, beginning with none: that values were left out. */
+/* Of data that a model is tried on, beginning with none: that values were left out, that a first
+ * line of numbers was taken for a header. */
 void remarks_of_test(struct remarks *remarks, const struct dataset *test);
 
 #endif

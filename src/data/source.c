@@ -128,6 +128,7 @@ static int load_table(const struct loading *l, struct dataset *set, const struct
     spec_find_file(l->reader, path);
     int error = read_bytes(l, path, true, &bytes, &file);
     if (error) return error;
+    l->shape->header = spec->header;
     if (spec->format == CSV)
         error = csv_load(set, l->shape, file, spec->option, test, l->why, l->why_size);
     else if (spec->format == LIBSVM)
@@ -223,7 +224,7 @@ static void name_data(struct source *source, const struct spec *spec)
              set->features, sum);
 }
 
-/* A test set goes by its training set's label and window, unless it names its own. */
+/* A test set goes by its training set's label, header and window, unless it names its own. */
 static int match_specs(const struct spec *data, struct spec *test, const char *text,
                        const struct loading *l)
 {
@@ -238,6 +239,8 @@ static int match_specs(const struct spec *data, struct spec *test, const char *t
         test->option = data->option;
         test->window = data->window;
     }
+    if (test->header == ROWS_HEADER_UNSAID && test->format == data->format)
+        test->header = data->header;
     return 0;
 }
 

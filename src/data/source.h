@@ -4,6 +4,7 @@
  *   idx:DIR               {train,t10k}-images-idx3-ubyte and -labels-idx1-ubyte
  *   csv:FILE[,label=C]    a table with a column C of labels, by its name or its number from 1;
  *                         without C the last
+ *                         ,header=yes or ,header=no behind it: the first line is one, or a sample
  *   libsvm:FILE           a sparse table
  *   npy:DIR               x.npy and y.npy
  *   text:FILE[,window=N]  characters, in windows of N (64)

@@ -13,12 +13,12 @@ static const struct {
     const char *prefix; /* with the colon, if more follows */
     enum spec_meaning meaning;
     const char *option; /* what may stand behind the file's name; ... */
-    bool numbers;       /* ... and whether ",numbers" may */
-    const char *valid;  /* both in words */
+    bool numbers;       /* ... and whether ",numbers" may; ",header=" may with csv */
+    const char *valid;  /* all in words */
 } formats[FORMATS] = {
     [DIGITS] = {"digits", NUMBERS, NULL, false, NULL},
     [IDX] = {"idx:", NUMBERS, NULL, false, NULL},
-    [CSV] = {"csv:", NAMES, ",label=", true, "label=NAME, numbers"},
+    [CSV] = {"csv:", NAMES, ",label=", true, "label=NAME, header=yes, header=no, numbers"},
     [LIBSVM] = {"libsvm:", NAMES, NULL, true, "numbers"},
     [NPY] = {"npy:", NUMBERS, NULL, true, "numbers"},
     [TEXT] = {"text:", CHARACTERS, ",window=", false, "window=N"},
@@ -56,20 +56,33 @@ static int parse_format(const struct parsing *p)
     return 0;
 }
 
-/* Cuts ",numbers" off the path's end, unless that is how the file is called. */
-static void cut_numbers(const struct parsing *p)
+/* Cuts the word off the path's end, unless that is how the file is called. Returns whether. */
+static bool cut(const struct parsing *p, const char *word)
 {
-    static const char word[] = ",numbers";
     struct spec *spec = p->spec;
     size_t length = strlen(spec->path), at = length - strlen(word);
     char path[SPEC_PATH_BYTES];
-    if (!formats[spec->format].numbers || length < strlen(word) ||
-        strcmp(spec->path + at, word) != 0)
-        return;
+    if (length < strlen(word) || strcmp(spec->path + at, word) != 0) return false;
     strcpy(path, spec->path);
-    if (spec_find_file(p->reader, path)) return;
+    if (spec_find_file(p->reader, path)) return false;
     spec->path[at] = 0;
-    spec->numbers = true;
+    return true;
+}
+
+/* Words that stand at the path's end, in any order. */
+static void cut_words(const struct parsing *p)
+{
+    struct spec *spec = p->spec;
+    for (;;) {
+        if (formats[spec->format].numbers && cut(p, ",numbers"))
+            spec->numbers = true;
+        else if (spec->format == CSV && cut(p, ",header=no"))
+            spec->header = ROWS_HEADER_NO;
+        else if (spec->format == CSV && cut(p, ",header=yes"))
+            spec->header = ROWS_HEADER_YES;
+        else
+            return;
+    }
 }
 
 /* Cuts off the last of the format's own option, to the path's end. */
@@ -115,10 +128,10 @@ int spec_parse(struct spec *spec, const char *text, const struct source_reader *
     const struct parsing p = {spec, text, reader, why, why_size};
     int error = parse_format(&p);
     if (error) return error;
-    cut_numbers(&p);
+    cut_words(&p);
     error = cut_option(&p);
     if (error) return error;
-    cut_numbers(&p); /* they may stand in any order */
+    cut_words(&p); /* they may stand before it, too */
     return check_rest(&p);
 }
 

@@ -25,6 +25,7 @@ struct spec {
     char *option;               /* csv: the label, in path; text: the window; or NULL */
     uint32_t window;            /* of text */
     bool numbers;               /* labels are numbers to be met */
+    enum rows_header header;    /* of csv */
 };
 
 /* PARLEY_EUSAGE with a line that quotes the text. */

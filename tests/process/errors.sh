@@ -105,7 +105,7 @@ printf 'a,b,kind\n1,2,x\n3,4,y\n' > t.csv
 printf '1,2\n3,4\n' > n.csv
 printf '1,2,x\n3,oops,y\n' > bad.csv
 expect 7 'bad.csv:2: column 2: found "oops", expected a number' node --data csv:bad.csv
-expect 2 '"lable" is unknown (valid behind the name: label=NAME, numbers)' check --data csv:t.csv,lable=kid
+expect 2 '"lable" is unknown (valid behind the name: label=NAME, header=yes, header=no, numbers)' check --data csv:t.csv,lable=kid
 expect 2 '"number" is unknown (valid behind the name: numbers)' run -n 2 --data libsvm:t.csv,number
 expect 7 'no.csv,lable=kid: No such file' check --data csv:no.csv,lable=kid
 seq 40 | sed 's/.*/&,1\n&,0/' > t.csv,lable=kid

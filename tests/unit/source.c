@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "core/rng.h"
+#include "data/remarks.h"
 
 static struct {
     const char *path;
@@ -465,6 +466,9 @@ Test(source, specs_that_can_not_be_are_refused_by_name)
          "be told to be the same"},
         {"csv:a,label=", NULL, PARLEY_EUSAGE,
          "data \"csv:a,label=\": nothing follows the last \"=\""},
+        {"csv:one,header=1", NULL, PARLEY_EUSAGE,
+         "data \"csv:one,header=1\": \"header\" is unknown (valid behind the name: label=NAME, "
+         "header=yes, header=no, numbers)"},
         {"text:a,window=x", NULL, PARLEY_EUSAGE,
          "data \"text:a,window=x\": a window is a number of characters from 1 to 65536"},
         {"tsv:a", NULL, PARLEY_EUSAGE,
@@ -690,6 +694,47 @@ Test(source, a_file_may_be_called_like_an_option)
     for (size_t s = 0; s < 4; s++) {
         cr_assert_eq(source_load(&source, &reader, specs[s], NULL, why, sizeof why), 0, "%s", why);
         cr_expect_eq(source.train.targets != NULL, s >= 2, "%s", specs[s]);
+        source_close(&source);
+    }
+}
+
+Test(source, a_first_line_is_a_header_or_a_sample_as_is_said)
+{
+    /* Proves that numbers which nobody spoke of are remarked where they are taken for a header,
+     * once, and that what is said of the training set holds for its test set, unless that says
+     * other. */
+    static const char counted[] = "0,1,2,3\n7,8,9,0\n6,5,4,1\n1,2,4,1\n";
+    static const char plain[] = "5,8,9,3\n6,5,4,0\n6,5,3,1\n";
+    static const struct {
+        const char *data, *test;
+        uint32_t train, held;
+        bool remarked;
+    } cases[] = {
+        {"csv:c", NULL, 2, 1, true},
+        {"csv:c", "csv:c", 3, 3, true},
+        {"csv:p", "csv:c", 3, 3, true},
+        {"csv:c,header=yes", "csv:c", 3, 3, false},
+        {"csv:c,header=no", "csv:c", 4, 4, false},
+        {"csv:c,header=no,label=4", "csv:c", 4, 4, false},
+        {"csv:c,label=4,header=no", "csv:c,header=yes", 4, 3, false},
+        {"csv:p,header=yes", "csv:p", 2, 2, false},
+    };
+    struct source source;
+    struct remarks remarks;
+    files_count = 0;
+    put("c", counted, strlen(counted));
+    put("p", plain, strlen(plain));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *data = cases[i].data;
+        int error = source_load(&source, &reader, data, cases[i].test, why, sizeof why);
+        cr_assert_eq(error, 0, "%s: %s", data, why);
+        cr_expect_eq(source.train.count, cases[i].train, "%s", data);
+        cr_expect_eq(source.test.count, cases[i].held, "%s", data);
+        remarks_of(&remarks, &source);
+        cr_expect_eq(remarks.count, cases[i].remarked, "%s: %u", data, remarks.count);
+        if (cases[i].remarked)
+            cr_expect(strstr(remarks.text[0], "line 1, all numbers, is taken for a header"), "%s",
+                      remarks.text[0]);
         source_close(&source);
     }
 }

@@ -197,14 +197,16 @@ static bool names_columns(const struct names *first, uint32_t label)
 /* The label's column from 1, or 0. *named: the first line is sure to be a header. A number is that
  * of a column, unless it can only be what one is called: as programs number them, or, beyond the
  * columns, as a year; but where no other column has a name, that may be a value. */
-static uint32_t find_label(const struct names *first, const char *label, bool *named)
+static uint32_t find_label(const struct reading *r, const struct names *first, const char *label,
+                           bool *named)
 {
     char *end;
+    bool is_sample = r->shape->header == ROWS_HEADER_NO;
     *named = false;
     if (!label) return first->count;
     unsigned long number = *label >= '0' && *label <= '9' ? strtoul(label, &end, 10) : 0;
     bool counts = number > 0 && *end == 0, beyond = number > first->count;
-    uint32_t place = names_find(first, label, strlen(label));
+    uint32_t place = is_sample ? NAMES_NONE : names_find(first, label, strlen(label));
     if (place != NAMES_NONE)
         *named =
             !counts || is_counted(first, place + 1) || (beyond && names_columns(first, place + 1));
@@ -271,9 +273,21 @@ static int compare_header(const struct reading *r, size_t line, const struct nam
 static bool is_header(const struct reading *r, const struct names *first)
 {
     const char *name;
+    if (r->shape->header != ROWS_HEADER_UNSAID) return r->shape->header == ROWS_HEADER_YES;
     if (r->headed || names_columns(first, r->label)) return true;
     if (r->shape->columns.count > 0 && find_other(r, first, &name) == 0) return true;
     return r->shape->numbers && r->label > 0 && kind_of(first, r->label - 1) == NAME;
+}
+
+/* Whether a header might be a sample after all, and nothing but its numbers tells. */
+static bool is_doubtful(const struct reading *r, const struct names *first)
+{
+    const char *name;
+    if (r->shape->header != ROWS_HEADER_UNSAID) return false;
+    if (r->shape->columns.count > 0 && find_other(r, first, &name) == 0) return false;
+    for (uint32_t c = 0; c < first->count; c++)
+        if (kind_of(first, c) != NUMBER) return false;
+    return true;
 }
 
 static const char *plural(uint32_t count)
@@ -296,7 +310,7 @@ static int find_columns(struct reading *r, const struct names *first, const char
     bool bare = r->shape->unlabelled && !label && first->count == r->shape->features;
     *named = false;
     r->columns = first->count;
-    r->label = bare ? 0 : find_label(first, label, named);
+    r->label = bare ? 0 : find_label(r, first, label, named);
     if (bare) return 0;
     if (first->count < 2 && !r->shape->unlabelled)
         return refuse(r, line, 0,
@@ -338,6 +352,7 @@ static int read_head(struct reading *r, const char *label)
     const char *divider = divider_of(&first);
     if (header || is_header(r, &first)) {
         error = compare_header(r, line, &first);
+        if (is_doubtful(r, &first)) r->set->header_line = line;
         r->head = first;
         first = (struct names){0};
     } else {
@@ -467,6 +482,7 @@ static void note_flat(const struct reading *r)
 static bool was_header(const struct reading *r)
 {
     const struct names *classes = &r->shape->classes;
+    if (r->shape->header == ROWS_HEADER_NO) return false;
     if (r->test || r->head.count > 0 || classes->count < 2 || kind_of(classes, 0) != NAME)
         return false;
     for (uint32_t c = 1; c < classes->count; c++)

@@ -16,14 +16,18 @@
  * them, so that both fit a header of it. */
 #define ROWS_LINES_BYTES_MAX (15u << 20)
 
+/* What is said of a csv's first line; unsaid, it is looked at. */
+enum rows_header { ROWS_HEADER_UNSAID, ROWS_HEADER_NO, ROWS_HEADER_YES };
+
 /* Learned from a training file, and asked of its test file. */
 struct rows_shape {
-    struct names classes; /* in their order: label i is the i-th */
-    struct names columns; /* csv's, where a header names them */
-    uint32_t label;       /* the label's place among them, from 1; 0: it is not */
-    uint32_t features;    /* 0: not known yet */
-    bool numbers;         /* labels are targets, not classes; set by who reads */
-    bool unlabelled;      /* labels are not looked at and may be missing; likewise, of a test set */
+    struct names classes;    /* in their order: label i is the i-th */
+    struct names columns;    /* csv's, where a header names them */
+    uint32_t label;          /* the label's place among them, from 1; 0: it is not */
+    uint32_t features;       /* 0: not known yet */
+    bool numbers;            /* labels are targets, not classes; set by who reads */
+    enum rows_header header; /* of the file to be read; likewise */
+    bool unlabelled; /* labels are not looked at and may be missing; likewise, of a test set */
 };
 
 void rows_shape_close(struct rows_shape *shape);
