@@ -225,6 +225,58 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     return 0;
 }
 
+/* The two least and the two greatest values of a column, and where the outer ones stand. */
+struct ends {
+    float low, low2, high2, high;
+    uint32_t low_at, high_at;
+};
+
+static void see(struct ends *ends, float value, uint32_t at)
+{
+    if (value > ends->high) {
+        ends->high2 = ends->high;
+        ends->high = value;
+        ends->high_at = at;
+    } else if (value > ends->high2)
+        ends->high2 = value;
+    if (value < ends->low) {
+        ends->low2 = ends->low;
+        ends->low = value;
+        ends->low_at = at;
+    } else if (value < ends->low2)
+        ends->low2 = value;
+}
+
+static bool lies_far(float value, float nearest, float farthest)
+{
+    double between = fabs((double)farthest - (double)nearest);
+    return between > 0 && fabs((double)value - (double)nearest) > DATASET_FAR * between;
+}
+
+int dataset_find_far(struct dataset *set)
+{
+    if (!set->values || set->count < 3) return 0;
+    struct ends *ends = malloc(set->features * sizeof *ends);
+    if (!ends) return PARLEY_ENOMEM;
+    for (uint32_t f = 0; f < set->features; f++)
+        ends[f] = (struct ends){INFINITY, INFINITY, -INFINITY, -INFINITY, 0, 0};
+    const float *value = set->values;
+    for (uint32_t i = 0; i < set->count; i++)
+        for (uint32_t f = 0; f < set->features; f++)
+            see(&ends[f], *value++, i);
+    for (uint32_t f = 0; f < set->features; f++) {
+        const struct ends *e = &ends[f];
+        bool above = lies_far(e->high, e->high2, e->low);
+        if (!above && !lies_far(e->low, e->low2, e->high)) continue;
+        if (set->far++ > 0) continue;
+        set->far_first = f;
+        set->far_sample = 1 + (above ? e->high_at : e->low_at);
+        set->far_value = above ? e->high : e->low;
+    }
+    free(ends);
+    return 0;
+}
+
 enum { AHEAD = 4, LINE = 64 };
 
 static inline __attribute__((always_inline)) void prefetch(const uint8_t *from, size_t n)

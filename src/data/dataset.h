@@ -30,7 +30,11 @@ struct dataset {
     float label[2]; /* the same for targets: their shift, their scale */
     /* Columns that vary, and not as floats or not once they are scaled: they carry nothing. */
     uint32_t flat, flat_first; /* how many, and the first, from 0 */
-    size_t header_line;        /* of a csv: all numbers, and taken for a header; 0: there is none */
+    /* Columns of which one value lies far from all others: how many; of the first (from 0) that
+     * value, and its place in the file, from 1. */
+    uint32_t far, far_first, far_sample;
+    float far_value;
+    size_t header_line; /* of a csv: all numbers, and taken for a header; 0: there is none */
     /* Values of a sparse table that were left out, as the training set has no such columns. */
     uint64_t unseen;
     uint32_t unseen_index; /* the largest of theirs, from 1 */
@@ -59,6 +63,13 @@ static inline void dataset_note_flat(struct dataset *set, uint32_t column)
     if (set->flat == 0 || column < set->flat_first) set->flat_first = column;
     set->flat++;
 }
+
+#define DATASET_FAR 1e4
+
+/* Of a table before it is split: notes the columns of which one value is DATASET_FAR times as far
+ * from all others as those are from each other; not where those are equal, as in a sparse one.
+ * PARLEY_ENOMEM. */
+PARLEY_CHECK int dataset_find_far(struct dataset *set);
 
 /* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0, constant
  * targets 1; numbers of characters stay as they are); columns that vary, and have no scale that

@@ -39,22 +39,47 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
             test->unseen, test->unseen_index, test->features);
 }
 
-/* The first is named by its number in the file, and by what it is called there. */
-static void add_flat(struct remarks *remarks, const struct source *source)
+enum { COLUMN_BYTES = 96 };
+
+/* A column of values, from 0, by its number in the file, and by what it is called there. */
+static const char *column_text(char out[COLUMN_BYTES], const struct rows_shape *shape,
+                               uint32_t feature)
 {
-    const struct rows_shape *shape = &source->shape;
-    uint32_t flat = source->train.flat, column = source->train.flat_first + 1;
-    char found[64], name[72] = "";
+    char found[64];
+    uint32_t column = feature + 1;
     column += shape->label > 0 && column >= shape->label;
+    int length = snprintf(out, COLUMN_BYTES, "column %" PRIu32, column);
     if (column <= shape->columns.count) {
         const char *title = names_text(&shape->columns, column - 1);
-        snprintf(name, sizeof name, " (%s)", number_found(found, title, strlen(title)));
+        snprintf(out + length, COLUMN_BYTES - (size_t)length, " (%s)",
+                 number_found(found, title, strlen(title)));
     }
+    return out;
+}
+
+static void add_flat(struct remarks *remarks, const struct source *source)
+{
+    uint32_t flat = source->train.flat;
+    char column[COLUMN_BYTES];
     add(remarks,
         "%" PRIu32 " column%s for nothing, as 24 bits do not tell the values apart, or "
         "they are too small or large to scale; take a large offset away, or divide them; "
-        "the first is column %" PRIu32 "%s",
-        flat, flat == 1 ? " counts" : "s count", column, name);
+        "the first is %s",
+        flat, flat == 1 ? " counts" : "s count",
+        column_text(column, &source->shape, source->train.flat_first));
+}
+
+static void add_far(struct remarks *remarks, const struct source *source)
+{
+    const struct dataset *train = &source->train;
+    char column[COLUMN_BYTES], others[40] = "";
+    if (train->far > 1)
+        snprintf(others, sizeof others, " %" PRIu32 " more columns have one.", train->far - 1);
+    add(remarks,
+        "sample %" PRIu32 " has %.4g in %s, over %.0f times as far from all others there as they "
+        "are from each other: a slip?%s",
+        train->far_sample, (double)train->far_value,
+        column_text(column, &source->shape, train->far_first), DATASET_FAR, others);
 }
 
 /* `error` and `lines` are of rows_write_lines(). */
@@ -93,6 +118,7 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     /* A tenth that was held out has it, too. */
     if (train->header_line > 0 && source->test.header_line == 0) add_header(remarks, train);
     if (train->flat > 0) add_flat(remarks, source);
+    if (train->far > 0) add_far(remarks, source);
     if (train->classes == 1 && !train->targets && !train->vocabulary)
         add(remarks, "all samples are of one class: there is nothing to tell apart");
     if (!train->vocabulary) add_lost_names(remarks, &source->shape);

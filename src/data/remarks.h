@@ -14,7 +14,8 @@ struct remarks {
     char text[REMARKS_MAX][REMARK_BYTES];
 };
 
-/* Of data that were loaded, beginning with none: that there is one class alone, that columns carry
+/* Of data that were loaded, beginning with none: that there is one class alone, that one value
+ * lies far from all others of its column, that columns carry
  * nothing though they vary (of csv; of the others only where their scale is at fault), that a
  * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);

@@ -301,6 +301,8 @@ int source_load(struct source *source, const struct source_reader *reader, const
     if (!error) error = check_classes(&l, source->train.count, data_spec);
     if (error) return error;
     l.classes = data.numbers ? NPY_NUMBERS : source->train.classes;
+    error = dataset_find_far(&source->train);
+    if (error) return error;
     source->shape.features = source->train.features; /* npy says them to the set alone */
     if (test_spec) l.flag = "--test: ";
     if (test_spec || has_own_test(&l, &data))

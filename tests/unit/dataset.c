@@ -133,6 +133,37 @@ Test(dataset, a_value_that_is_not_finite_is_refused)
     }
 }
 
+Test(dataset, a_value_far_from_all_others_of_its_column_is_noted)
+{
+    /* Proves it of either end and of the first of two columns; not of one that is merely large, of
+     * two that are far, and of columns that are equal but for one value. */
+    static const struct {
+        float values[5];
+        float far; /* 0: none is */
+    } columns[] = {
+        {{1, 2, 3, 1e30f, 2}, 1e30f}, {{-2e5f, 2, 3, 4, 5}, -2e5f}, {{1, 2, 3, 9e3f, 2}, 0},
+        {{1, 2, 1e30f, 1e30f, 3}, 0}, {{0, 0, 0, 1e30f, 0}, 0},     {{0, 1, 0, 0, 0}, 0},
+        {{0, 0, 1, 1e3f, 0}, 0},      {{7, 7, 7, 7, 7}, 0},
+    };
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+        struct dataset set = {.count = 5, .features = 2, .classes = 2};
+        set.values = malloc(10 * sizeof *set.values);
+        set.labels = calloc(5, sizeof *set.labels);
+        for (uint32_t i = 0; i < 5; i++) {
+            set.values[2 * i] = columns[c].values[i];
+            set.values[2 * i + 1] = i == 2 ? -1e20f : (float)i;
+        }
+        cr_assert_eq(dataset_find_far(&set), 0);
+        bool is = columns[c].far != 0;
+        cr_expect_eq(set.far, 1 + is, "column %u: %u", c, set.far);
+        cr_expect_eq(set.far_first, !is);
+        cr_expect_eq(set.far_value, is ? columns[c].far : -1e20f);
+        cr_expect_eq(set.values[2 * (set.far_sample - 1) + !is], set.far_value);
+        dataset_close(&set);
+    }
+}
+
 Test(dataset, a_test_set_takes_the_scaling_of_its_training_set)
 {
     /* Proves that the pair is copied, may be replaced, and that another shape is refused. */

@@ -739,6 +739,24 @@ Test(source, a_first_line_is_a_header_or_a_sample_as_is_said)
     }
 }
 
+Test(source, a_value_far_from_all_others_is_remarked_with_its_column)
+{
+    /* Proves it of one that is held out, too, beside a label that stands before it. */
+    static const char table[] = "k,a,b\nx,1,5\ny,2,7\nx,3,6\ny,2,1e30\n";
+    struct source source;
+    struct remarks remarks;
+    files_count = 0;
+    put("t", table, strlen(table));
+    cr_assert_eq(source_load(&source, &reader, "csv:t,label=k", NULL, why, sizeof why), 0, "%s",
+                 why);
+    remarks_of(&remarks, &source);
+    cr_assert_eq(remarks.count, 1);
+    cr_expect_str_eq(remarks.text[0],
+                     "sample 4 has 1e+30 in column 3 (\"b\"), over 10000 times as far from all "
+                     "others there as they are from each other: a slip?");
+    source_close(&source);
+}
+
 Test(source, labels_are_read_as_a_model_of_numbers_has_them)
 {
     /* Proves that ",numbers" need not be said to try such a model, of any format. */
