@@ -230,6 +230,9 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
 {
     /* Proves the position and the words of each refusal. */
     expect_refused("", NULL, "t.csv: nothing in it, expected rows of values and a label");
+    expect_refused("a,k\r1,x\r2,y\r", NULL,
+                   "t.csv: its lines end with CR alone, expected LF or CR LF");
+    expect_refused("\377\376a", NULL, "t.csv: a file in UTF-16, expected UTF-8");
     expect_refused("\n \n", NULL, "t.csv: nothing in it, expected rows of values and a label");
     expect_refused("a,b\n", NULL, "t.csv: a header and no rows");
     expect_refused("1\n", NULL,

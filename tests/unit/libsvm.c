@@ -116,7 +116,8 @@ Test(libsvm, a_bad_word_is_named_with_line_and_column)
         const char *text, *why;
     } bad[] = {
         {"", "t.svm: nothing in it, expected lines of LABEL INDEX:VALUE ..."},
-        {"1\n2\n", "t.svm: nothing in it, expected lines of LABEL INDEX:VALUE ..."},
+        {"1 1:2\r2 1:3\r", "t.svm: its lines end with CR alone, expected LF or CR LF"},
+        {"1\n2\n", "t.svm: labels alone, expected lines of LABEL INDEX:VALUE ..."},
         {"x 1:1\n", "t.svm:1:1: found \"x\", expected a number as label"},
         {"1 1:1\n1 7\n",
          "t.svm:2:3: found \"7\", expected INDEX:VALUE, INDEX a whole number from 1 to 16777216"},

@@ -496,6 +496,8 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
              bool test, char *why, size_t why_size)
 {
     *set = (struct dataset){0};
+    int error = rows_check_text(file, why, why_size);
+    if (error) return error;
     struct reading *r = malloc(sizeof *r);
     if (!r) return PARLEY_ENOMEM;
     *r = (struct reading){.file = file,
@@ -505,7 +507,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
                           .test = test,
                           .why = why,
                           .why_size = why_size};
-    int error = read_all(r, label);
+    error = read_all(r, label);
     if (!error && was_header(r)) {
         names_close(&shape->classes);
         r->headed = true;

@@ -147,8 +147,8 @@ static int make_room(struct reading *r)
     uint32_t features = r->shape->features ? r->shape->features : r->largest;
     uint64_t cells = r->rows * features;
     if (cells == 0) {
-        snprintf(r->why, r->why_size, "%s: nothing in it, expected lines of LABEL INDEX:VALUE ...",
-                 r->file.name);
+        snprintf(r->why, r->why_size, "%s: %s, expected lines of LABEL INDEX:VALUE ...",
+                 r->file.name, r->rows ? "labels alone" : "nothing in it");
         return PARLEY_EDATA;
     }
     if (r->rows >= UINT32_MAX / 2 || cells > BYTES_MAX / sizeof(float)) {
@@ -173,7 +173,8 @@ int libsvm_load(struct dataset *set, struct rows_shape *shape, struct bytes file
     *set = (struct dataset){0};
     struct reading r = {
         .file = file, .set = set, .shape = shape, .test = test, .why = why, .why_size = why_size};
-    int error = pass(&r, false);
+    int error = rows_check_text(file, why, why_size);
+    if (!error) error = pass(&r, false);
     if (!error) error = make_room(&r);
     if (!error) error = pass(&r, true);
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);

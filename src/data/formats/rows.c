@@ -1,6 +1,8 @@
 /* rows.c: see rows.h. */
 #include "data/formats/rows.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +76,22 @@ int rows_read_lines(struct names *names, const char *text)
     }
     names_look_at(names);
     return 0;
+}
+
+/* Programs that write UTF-16 put a mark before it. */
+int rows_check_text(struct bytes file, char *why, size_t why_size)
+{
+    const uint8_t *text = file.data;
+    bool marked = file.size >= 2 &&
+                  ((text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff));
+    const uint8_t *end = file.size > 0 ? memchr(text, '\r', file.size - 1) : NULL;
+    if (marked)
+        snprintf(why, why_size, "%s: a file in UTF-16, expected UTF-8", file.name);
+    else if (end && !memchr(text, '\n', file.size))
+        snprintf(why, why_size, "%s: its lines end with CR alone, expected LF or CR LF", file.name);
+    else
+        return 0;
+    return PARLEY_EDATA;
 }
 
 int rows_room(struct rows *rows)

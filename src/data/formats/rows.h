@@ -9,6 +9,8 @@
 #include "data/dataset.h"
 #include "data/names.h"
 
+struct bytes;
+
 /* What a row may hold; values are kept dense, BYTES_MAX of them. */
 #define ROWS_FEATURES_MAX (UINT32_C(1) << 24)
 
@@ -50,6 +52,10 @@ struct rows {
     size_t room;
     bool numbers; /* its targets, too */
 };
+
+/* PARLEY_EDATA with a line for a file that can't be read as text of lines: one in UTF-16, or with
+ * lines that end with CR alone. */
+PARLEY_CHECK int rows_check_text(struct bytes file, char *why, size_t why_size);
 
 /* Place for one more row of set->features values, and its label: set->values + count * features.
  * The caller counts it once it is whole. PARLEY_ENOMEM; PARLEY_ELIMIT past the limits above. */
