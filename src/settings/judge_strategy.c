@@ -286,7 +286,8 @@ int judge_optimizer(const struct settings *settings, char *why)
     bool several = settings->sweeps[OPTION_ID_OPTIMIZER].count > 1;
     for (size_t i = 0; !several && i < sizeof numbers / sizeof *numbers; i++) {
         const struct settings_value *value = &settings->values[numbers[i].id];
-        if (value->origin <= ORIGIN_DEFAULT ||
+        bool none = numbers[i].id == OPTION_ID_MOMENTUM && settings->momentum == 0; /* is true */
+        if (none || value->origin <= ORIGIN_DEFAULT ||
             settings_optimizer_heeds(settings->optimizer, numbers[i].id))
             continue;
         return judge_refuse(why, "--%s: \"%s\" is of --optimizer %s; %s has nothing of the kind",

@@ -461,6 +461,8 @@ Test(settings, a_number_that_an_optimizer_has_not_is_refused)
     expect("run --optimizer sgd --momentum 0.5", NULL,
            "--momentum: \"0.5\" is of --optimizer momentum, nesterov, adam and adamw; sgd has "
            "nothing of the kind");
+    cr_expect_eq(load("run --optimizer sgd --momentum 0", NULL, NULL), 0, "which is true of it");
+    settings_close(&settings);
 }
 
 Test(settings, what_a_swarm_draws_by_itself_is_refused)
