@@ -1,17 +1,24 @@
-/* job.c: which settings must match across the cluster, as they are told to peers. */
+/* job.c: what becomes of settings: which must match across the cluster, as they are told to peers,
+ * and which numbers are gone by. */
 #include "job/job.h"
 
 #include <criterion/criterion.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "settings/settings.h"
 
 enum { ARGUMENTS = 12 };
 
-/* data: NULL for the built-in digits. */
-static void job_open(struct job *job, struct settings *settings, const char *const *flags,
-                     const struct source *data)
+/* In place of the digits, which take longer to draw than all that is looked at here. */
+static uint16_t two_labels[] = {0, 1};
+static float two_values[] = {0, 1};
+static const struct source two_samples = {
+    .train = {.count = 2, .features = 1, .classes = 2, .labels = two_labels, .values = two_values}};
+
+static void job_open(struct job *job, struct settings *settings, const char *const *flags)
 {
     char *argv[ARGUMENTS] = {"parley", "node", "--model", "softmax"};
     char why[SETTINGS_WHY_BYTES] = "";
@@ -21,16 +28,15 @@ static void job_open(struct job *job, struct settings *settings, const char *con
     settings_init(settings);
     cr_assert_eq(settings_flags(settings, count, argv, why), 0, "%s", why);
     cr_assert_eq(settings_finish(settings, why), 0, "%s", why);
-    cr_assert_eq(job_init(job, settings, data, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(job_init(job, settings, &two_samples, NULL, why, sizeof why), 0, "%s", why);
 }
 
 /* The value of `setting`, and the run, of a job with the given flags. */
-static uint64_t run_on(const struct source *data, const char *setting, const char *const *flags,
-                       char value[64])
+static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
 {
     struct settings settings;
     struct job job;
-    job_open(&job, &settings, flags, data);
+    job_open(&job, &settings, flags);
     for (uint32_t i = 0; i < job.shared_count; i++)
         if (strcmp(job.shared[i].name, setting) == 0) snprintf(value, 64, "%s", job.values[i]);
     uint64_t run = job.run;
@@ -39,9 +45,82 @@ static uint64_t run_on(const struct source *data, const char *setting, const cha
     return run;
 }
 
-static uint64_t run_of(const char *setting, const char *const *flags, char value[64])
+/* What a job's numbers have come to. */
+struct met {
+    struct optimizer_numbers numbers;
+    double rate; /* of a step at a quarter of the budget */
+    struct parley_config config;
+};
+
+static void meet(const char *const *flags, struct met *met)
 {
-    return run_on(NULL, setting, flags, value);
+    struct settings settings;
+    struct job job;
+    float *state[2], gradient[4] = {0};
+    struct trainer_node node = {0};
+    const struct trainer_turn turn = {.progress = 0.25, .live = 1};
+
+    job_open(&job, &settings, flags);
+    float *x = trainer_vectors(job.trainer, state);
+    cr_assert(x && trainer_parameters(job.trainer) == 4);
+    trainer_apply_of(job.trainer, &node, x, state, gradient, 1, &turn);
+    met->numbers = *trainer_numbers(job.trainer);
+    met->rate = node.rate;
+    parley_config_defaults(&met->config);
+    job_config(&job, &met->config);
+    free(x);
+    job_close(&job);
+    settings_close(&settings);
+}
+
+Test(job, a_number_that_is_given_is_what_is_gone_by_and_what_peers_are_told)
+{
+    /* Each flag alone, behind what it needs: without it the number is another. */
+    static const struct {
+        const char *needs[5], *flag, *value;
+        size_t at; /* in struct met */
+        double expected;
+    } cases[] = {
+#define NUMBER(field) offsetof(struct met, numbers.field)
+#define FIELD(field) offsetof(struct met, config.field)
+        {{NULL}, "momentum", "0.5", NUMBER(momentum), 0.5},
+        {{"--optimizer", "adam"}, "beta2", "0.75", NUMBER(beta2), 0.75},
+        {{"--optimizer", "adam"}, "epsilon", "0.001", NUMBER(epsilon), 0.001},
+        {{"--optimizer", "adamw"}, "weight-decay", "0", NUMBER(weight_decay), 0},
+        {{NULL}, "clip-norm", "3", NUMBER(clip_norm), 3},
+        {{NULL}, "clip-value", "2", NUMBER(clip_value), 2},
+        {{"--schedule", "constant"}, "lr", "0.25", offsetof(struct met, rate), 0.25},
+        {{"--schedule", "constant", "--lr", "1"}, "warmup", "0.5", offsetof(struct met, rate), 0.5},
+        {{"--strategy", "diloco"}, "outer-lr", "0.25", FIELD(outer_rate), 0.25},
+        {{"--strategy", "noloco"}, "outer-momentum", "0.25", FIELD(outer_momentum), 0.25},
+        {{"--strategy", "choco"}, "choco-step", "0.25", FIELD(choco_step), 0.25},
+        {{NULL}, "tolerance", "0.001", FIELD(tolerance), 0.001},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char flag[32], told[64] = "", untold[64] = "";
+        const char *flags[ARGUMENTS] = {NULL};
+        struct met with, without;
+        double number[2];
+        int count = 0;
+
+        while (cases[i].needs[count]) {
+            flags[count] = cases[i].needs[count];
+            count++;
+        }
+        meet(flags, &without);
+        uint64_t run = run_of(cases[i].flag, flags, untold);
+        snprintf(flag, sizeof flag, "--%s", cases[i].flag);
+        flags[count] = flag;
+        flags[count + 1] = cases[i].value;
+        meet(flags, &with);
+        memcpy(&number[0], (char *)&with + cases[i].at, sizeof number[0]);
+        memcpy(&number[1], (char *)&without + cases[i].at, sizeof number[1]);
+        cr_expect_eq(number[0], cases[i].expected, "%s is %g", flag, number[0]);
+        cr_expect_neq(number[1], cases[i].expected, "%s is so anyway", flag);
+        cr_expect_neq(run_of(cases[i].flag, flags, told), run, "%s", flag);
+        cr_expect_str_eq(told, cases[i].value, "%s", flag);
+        cr_expect_str_neq(untold, told);
+    }
 }
 
 Test(job, long_settings_that_differ_at_their_end_are_not_equal)
@@ -97,14 +176,10 @@ Test(job, a_number_is_told_as_it_is_however_it_is_written)
         {"mix-every", {{"--mix-every", "8"}, {"--mix-every", "08@0%"}}, "8"},
         {"mix-every", {{"--mix-every", "auto"}, {"--mix-every", "auto"}}, "auto"},
     };
-    uint16_t labels[] = {0, 1};
-    float values[] = {0, 1};
-    const struct source two = {
-        .train = {.count = 2, .features = 1, .classes = 2, .labels = labels, .values = values}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char told[2][64];
-        cr_expect_eq(run_on(&two, cases[i].setting, cases[i].flags[0], told[0]),
-                     run_on(&two, cases[i].setting, cases[i].flags[1], told[1]));
+        cr_expect_eq(run_of(cases[i].setting, cases[i].flags[0], told[0]),
+                     run_of(cases[i].setting, cases[i].flags[1], told[1]));
         cr_expect_str_eq(told[0], cases[i].told);
         cr_expect_str_eq(told[1], cases[i].told);
     }
@@ -141,7 +216,7 @@ Test(job, gradients_of_full_batches_are_parts_unless_each_is_of_the_whole_set)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct settings settings;
         struct job job;
-        job_open(&job, &settings, cases[i].flags, NULL);
+        job_open(&job, &settings, cases[i].flags);
         cr_expect_eq(job_batch_is_shared(&job), cases[i].shared, "case %zu", i);
         job_close(&job);
         settings_close(&settings);
