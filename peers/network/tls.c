@@ -31,8 +31,8 @@ static const uint8_t refusal[] = {SSL3_RT_ALERT, 3, 3, 0, 2, 2, 70};
 static const uint8_t identity[] = {'p', 'a', 'r', 'l', 'e', 'y'};
 
 enum {
-    RECORD_MORE = 22,     /* bytes that a record adds to what is in it */
-    RECORDS_MAX = 1 << 20 /* by one key: AES-GCM may seal 2^24.5, ChaCha20 all (RFC 8446, 5.5) */
+    RECORD_MORE = 22, /* bytes that a record adds to what is in it */
+    RECORDS = 1 << 20 /* by one key: AES-GCM may seal 2^24.5, ChaCha20 all (RFC 8446, 5.5) */
 };
 
 struct tls {
@@ -42,6 +42,7 @@ struct tls {
     BIO *out;         /* writes to: */
     uint8_t *gathers; /* [gathered of room] */
     size_t gathered, room;
+    size_t records; /* by one key */
 };
 
 struct tls_end {
@@ -195,6 +196,7 @@ int tls_new(struct tls **out, const char *path, char *why, size_t size)
     bool made = tls && set_up(tls, key);
     OPENSSL_cleanse(key, sizeof key);
     if (made) {
+        tls->records = RECORDS;
         *out = tls;
         return 0;
     }
@@ -214,6 +216,13 @@ void tls_free(struct tls *tls)
     SSL_SESSION_free(tls->key);
     SSL_CTX_free(tls->context);
     free(tls);
+}
+
+size_t tls_set_records(struct tls *tls, size_t records)
+{
+    size_t before = tls->records;
+    tls->records = records;
+    return before;
 }
 
 /* ---- An end ---------------------------------------------------------------------------------- */
@@ -292,7 +301,7 @@ bool tls_write(struct tls_end *end, const void *bytes, size_t size)
     size_t records = 1 + size / SSL3_RT_MAX_PLAIN_LENGTH;
     bool ready = make_room(tls, size + RECORD_MORE * records);
     end->records += records;
-    if (end->records > RECORDS_MAX) {
+    if (end->records > tls->records) {
         ready = ready && SSL_key_update(end->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
         end->records = records;
     }

@@ -32,6 +32,9 @@ struct tls_end; /* of a connection */
  * (OpenSSL has not what it takes, as memory), with a line in why[size]. */
 int tls_new(struct tls **tls, const char *path, char *why, size_t size);
 void tls_free(struct tls *tls); /* after all its ends; NULL does nothing */
+/* So many records are written before an end changes its keys; returns how many it was:
+ * 2^20 at first. */
+size_t tls_set_records(struct tls *tls, size_t records);
 
 struct tls_end *tls_end_new(struct tls *tls, bool dials); /* NULL: no memory */
 void tls_end_free(struct tls_end *end);                   /* NULL does nothing */
