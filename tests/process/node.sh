@@ -72,6 +72,13 @@ until_line b "$b" '"phase":"train"'
 until_step a "$a"
 until_step b "$b"
 
+# Its trainer, the first of its threads, leaves a core that they share to the others.
+nice=$(nice)
+nicer=$((nice + 5 < 19 ? nice + 5 : 19))
+ps -L -o lwp=,ni= -p "$a" | awk -v nice="$nice" -v nicer=$nicer -v trainer="$a" '
+    $2 != ($1 == trainer ? nicer : nice) { print; bad = 1 }
+    END { exit bad || NR < 3 }'
+
 # A second node of that name is refused while the first lives.
 status=0
 "$parley" node --name b --model mlp:32 --time 600s --join "$address" > x.out 2> x.err || status=$?
