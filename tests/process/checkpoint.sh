@@ -130,7 +130,7 @@ done
 # Two processes do not keep theirs under one name; another name is free, and so it is afterwards.
 "$parley" node --name=a --model mlp:32 --time 600s --checkpoint kin --checkpoint-every 1ms > out 2> err &
 first=$!
-until compgen -G 'kin/a-*.checkpoint' > /dev/null || ! kill -0 $first 2> /dev/null; do :; done
+wait_until $first compgen -G 'kin/a-*.checkpoint' > /dev/null
 "$parley" node --name=a --model mlp:32 --steps 3 --checkpoint kin > out 2> err
 status=$?
 [ $status -eq 2 ] && grep -qx "parley: --checkpoint: process $first keeps checkpoints of a in kin; end it, or give another directory or --name" err ||

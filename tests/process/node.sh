@@ -149,9 +149,10 @@ grep -q 'no answer; it is asked again$' said
 grep -q 'it is gone$' said
 
 # Of the processes of one name one is shown, also where none lives.
+b_is_dead() { "$parley" status "$address" | grep '^b .* dead' > /dev/null; }
 for _ in 1 2 3; do
     kill -KILL "$b"
-    until "$parley" status "$address" | grep -q '^b .* dead'; do :; done
+    wait_until "$a" b_is_dead
     [ "$("$parley" status "$address" | grep -c '^b ')" -eq 1 ]
     start b --time 600s --join "$address"
     b=$pid

@@ -13,4 +13,12 @@ finish() {
     rm -rf "$folder"
 } 2> /dev/null
 trap finish EXIT
+# wait_until PID COMMAND...: until the command succeeds; fails if that process ends before. Looks ten
+# times a second: who looks all the time takes a core from what it waits for.
+wait_until() {
+    until "${@:2}"; do
+        kill -0 "$1" 2> /dev/null || { "${@:2}"; return; }
+        timeout 0.1 tail -f /dev/null --pid="$1" || true
+    done
+}
 cd "$folder" || exit

@@ -292,7 +292,7 @@ exchanges=$(summary exchanges --fault restart:50%@50% | sed 's/.*://')
 core=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 taskset -c "$core" "$parley" sim --swarm --seeds 1..100000 --tally swarm > out 2>&1 &
 swarm=$!
-while kill -0 $swarm && ! [ -s swarm ]; do :; done
+wait_until $swarm [ -s swarm ]
 threads=("/proc/$swarm/task/"*)
 [ ${#threads[@]} -eq 1 ] || fail "on one core a swarm has ${#threads[@]} threads"
 kill $swarm

@@ -62,9 +62,9 @@ grep -q '^parley: --log-format: "jsno" .*did you mean "json"' err || wrong 'a fo
 # copytruncate needs it.
 "$parley" node --model softmax --time 1h --json told --out model > out 2> err &
 node=$!
-until grep -q '"phase":"train"' told 2> grepped; do kill -0 $node || break; done
+wait_until $node grep -qs '"phase":"train"' told
 : > told
-until [ -s told ]; do kill -0 $node || break; done
+wait_until $node [ -s told ]
 kill -TERM $node
 wait $node || wrong 'a file that is emptied: no end'
 python3 -c 'import json; assert [json.loads(line) for line in open("told")]' 2> err ||

@@ -77,7 +77,7 @@ fill run.out
 "$parley" run -n 3 --model mlp:64 --epochs 40 --fault kill:n2@50% --json - --out run.model \
     > run.out 2> run.err 7>&- &
 run=$!
-while [ ! -e run.model ]; do kill -0 "$run"; done
+wait_until "$run" [ -e run.model ]
 exec 5< run.out 7>&-
 cat <&5 > run.read &
 wait "$run"
@@ -114,9 +114,8 @@ fill f.err
 e=$!
 "$parley" run -n 2 --model softmax --epochs 0.1 --out f.model --json f.json > f.out 2> f.err 7>&- 8>&- &
 f=$!
-while [ ! -e e.model ] || [ "$(find "/proc/$e/task" -mindepth 1 -maxdepth 1 | wc -l)" -gt 3 ]; do
-    kill -0 "$e"
-done
+only_writes() { [ -e e.model ] && [ "$(find "/proc/$e/task" -mindepth 1 -maxdepth 1 | wc -l)" -le 3 ]; }
+wait_until "$e" only_writes
 until_line f "$f" '"event":"summary"'
 for signal in HUP USR1 USR2 TERM; do kill -"$signal" "$e" "$f"; done
 exec 5< e.out 6< f.err 7>&- 8>&-
