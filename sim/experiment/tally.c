@@ -297,9 +297,9 @@ char *tally_csv_head(const struct plan *plan)
         text_add(&text, ",--%s", option_info(plan->axes[i])->name);
     text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,"
                     "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
-                    "drift_trained,epochs,steps,samples,exchanges,exchanges_trained,exchanges_"
-                    "dropped,bytes_sent,bytes_trained,"
-                    "mass_error,mass_dropped,time_to_target_s,trained_s,agreed_s,virtual_s,"
+                    "drift_trained,epochs,steps,samples,exchanges,exchanges_trained,"
+                    "exchanges_dropped,bytes_sent,bytes_trained,mass_error,mass_dropped,"
+                    "time_to_target_s,trained_s,agreed_s,virtual_s,"
                     "lr_scale,warmup,run_hash,digest\n");
     return text_take(&text);
 }
