@@ -113,6 +113,7 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
         if (took_us < CHUNK_FAST_US && conn->chunk_bytes < PARLEY_CHUNK_BYTES_MAX)
             conn->chunk_bytes *= 2;
         if (took_us > CHUNK_SLOW_US && conn->chunk_bytes > CHUNK_BYTES_MIN) conn->chunk_bytes /= 2;
+        out->chunk_us = node->now_us; /* the next had to wait for this one */
         if (out->slot >= 0 && out->slot < ROLES) exchange_progress(node, out->slot);
         if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
     }
@@ -256,6 +257,7 @@ void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t
     conn->chunk_left = size;
     conn->chunk_sum = chunk.sum;
     conn->chunk_aside = chunk.aside;
+    conn->chunk_us = node->now_us;
     conn->into = in;
     conn->used_us = node->now_us;
     if (!in) return;
