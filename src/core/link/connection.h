@@ -49,6 +49,7 @@ struct conn {
     /* A chunk that is coming in. */
     uint32_t chunk_left; /* bytes of floats still to come; 0: none */
     bool chunk_aside;    /* not on this connection */
+    uint64_t chunk_us;   /* it began then, or the other end was told that this one lives */
     uint64_t chunk_sum;
     struct inflow *into; /* NULL: nobody wants it any more */
 };

@@ -149,6 +149,16 @@ static size_t take_frame(struct parley_node *node, struct conn *conn, const uint
     return WIRE_HEADER_BYTES + need;
 }
 
+/* On a line that has become narrow a chunk takes long, and what the other end asks comes behind it:
+ * it is told before that this one lives. */
+static void say_alive(struct parley_node *node, struct conn *conn)
+{
+    struct message_probe alive = {.boot = self_of(node)->boot};
+    if (node->now_us < conn->chunk_us + node->config.probe_interval_us) return;
+    conn->chunk_us = node->now_us;
+    connection_send(node, conn, WIRE_ACK, &alive);
+}
+
 size_t frames_received(struct parley_node *node, uint32_t id, const uint8_t *bytes, size_t size)
 {
     size_t at = 0;
@@ -170,6 +180,7 @@ size_t frames_received(struct parley_node *node, uint32_t id, const uint8_t *byt
         }
         if (used == 0) break;
         at += used;
+        if (in_chunk && conn->chunk_left > 0) say_alive(node, conn);
         if (conn->chunk_left > 0 && conn->chunk_aside) break; /* not of these bytes */
     }
     return at;
