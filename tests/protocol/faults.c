@@ -605,3 +605,22 @@ Test(faults, a_lie_moves_the_mean_and_the_checker_sees_it)
         parley_sim_free(sim);
     }
 }
+
+Test(faults, who_sends_over_a_narrow_line_is_heard_all_the_while)
+{
+    /* A chunk takes six seconds there, but TCP brings the bytes as they come. */
+    struct scene_lines silent = {.text = "suspect"};
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){.nodes = 2,
+                                                                         .parameters = 100000,
+                                                                         .seed = 1,
+                                                                         .latency_us = 500,
+                                                                         .bandwidth_bytes = 10000,
+                                                                         .step_us = SECOND / 2,
+                                                                         .rate = 0.01});
+    parley_sim_on_line(sim, PARLEY_LOG_INFO, scene_count, &silent);
+    scene_train(sim, 2);
+    scene_run(sim, 120 * SECOND);
+    cr_expect_eq(silent.count, 0, "%u", silent.count);
+    cr_expect_gt(scene_view(sim, 0).ledger.applied, 0);
+    parley_sim_free(sim);
+}

@@ -403,12 +403,11 @@ Test(patience, a_model_that_takes_minutes_to_fetch_is_waited_for)
                                                                 .parameters = 500000,
                                                                 .seed = 1,
                                                                 .latency_us = 500,
+                                                                .bandwidth_bytes = 10000,
                                                                 .step_us = 500000,
                                                                 .rate = 0.01});
     scene_train(sim, 2);
     scene_run(sim, 30 * SECOND);
-    for (uint32_t i = 0; i < 2; i++)
-        parley_sim_bandwidth(sim, i, 10000);
     parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
     parley_sim_on_line(sim, PARLEY_LOG_INFO, watch_holders, NULL);
     uint64_t since_us = parley_sim_now(sim);

@@ -153,7 +153,7 @@ void sim_link_put(struct sim_link *link, int side, enum sim_kind kind, uint64_t 
 void sim_message_free(struct parley_sim *sim, struct sim_message *message)
 {
     const struct sim_end *end = &message->link->end[message->side];
-    if (message->chunk && end->host->epoch == message->epoch)
+    if (message->chunk && !message->more && end->host->epoch == message->epoch)
         sim_done_chunk(end->host, message->op, end->conn);
     sim_link_release(sim, message->link);
     sim_block_release(sim, message->block);
@@ -248,9 +248,9 @@ void sim_message_left(struct sim_message *message)
         sim->bytes_sent += message->size;
         end->host->bytes_sent += message->size;
         count_upkeep(end->host, message);
-        if (message->chunk && message->epoch == end->host->epoch)
+        if (message->chunk && !message->more && message->epoch == end->host->epoch)
             sim_done_chunk(end->host, message->op, 0);
-        else if (end->state == SIM_END_OPEN)
+        else if (!message->chunk && end->state == SIM_END_OPEN)
             sent(link, message->side, message->size);
         message->chunk = false;
     }
@@ -285,12 +285,45 @@ static bool is_open_for(const struct sim_end *end, const struct sim_message *mes
            end->flight_bytes + message->size <= window_bytes(message->link, message->side);
 }
 
+/* A chunk on a narrow line comes in pieces, by which the other end hears that this one lives: so
+ * many floats at once. */
+static size_t piece_bytes(const struct sim_link *link)
+{
+    uint64_t rate = sim_narrowest_bytes(link->end[0].host, link->end[1].host);
+    uint64_t bytes = rate / (1000000 / SIM_QUEUE_US) & ~UINT64_C(3);
+    if (rate == 0 || bytes > PARLEY_CHUNK_BYTES_MAX) return PARLEY_CHUNK_BYTES_MAX;
+    return bytes > SIM_PIECE_LEAST_BYTES ? bytes : SIM_PIECE_LEAST_BYTES;
+}
+
+/* Leaves a piece in the message; the rest is the next. */
+static void split(struct sim_end *end, struct sim_message *message)
+{
+    size_t floats = message->size - message->head_size, piece = piece_bytes(message->link);
+    if (!message->block || floats <= piece) return;
+    struct sim_message *rest = sim_message_new(message->link, message->side, 0);
+    if (!rest) return;
+    rest->epoch = message->epoch;
+    rest->op = message->op;
+    rest->chunk = message->chunk;
+    rest->block = message->block;
+    rest->block->users++;
+    rest->offset = message->offset + piece;
+    rest->size = floats - piece;
+    rest->next = message->next;
+    message->next = rest;
+    if (end->last == message) end->last = rest;
+    message->size -= rest->size;
+    message->part = rest->part = message->more = true;
+}
+
 void sim_end_pump(struct sim_end *end)
 {
     if (end->state != SIM_END_OPEN && !end->flushing) return;
     struct parley_sim *sim = end->host->sim;
-    while (end->first && is_open_for(end, end->first)) {
+    while (end->first) {
         struct sim_message *message = end->first;
+        split(end, message);
+        if (!is_open_for(end, message)) return;
         end->first = message->next;
         if (!end->first) end->last = NULL;
         message->next = NULL;
@@ -351,7 +384,7 @@ void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason,
     if (reason == PARLEY_CLOSED_LOCAL && was_open) {
         end->flushing = true;
         for (struct sim_message *m = end->first; m; m = m->next) {
-            if (m->chunk) sim_done_chunk(end->host, m->op, 0);
+            if (m->chunk && !m->more) sim_done_chunk(end->host, m->op, 0);
             m->chunk = false;
         }
         struct sim_message *message = sim_message_new(link, side, 0);

@@ -66,7 +66,7 @@ static bool frame_seen(struct sim_message *message, bool arriving)
     struct sim_end *end = &link->end[arriving ? !message->side : message->side];
     struct parley_sim *sim = end->host->sim;
     struct wire_header header;
-    if (message->size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header) != 0)
+    if (message->head_size < WIRE_HEADER_BYTES || wire_header_read(message->head, &header) != 0)
         return true;
     uint64_t number = ++(arriving ? sim->arrivals : sim->frames)[header.type];
     if (!sim->on_frame) return true;
@@ -77,7 +77,7 @@ static bool frame_seen(struct sim_message *message, bool arriving)
         .from = link->end[message->side].host->index,
         .to = link->end[!message->side].host->index,
         .number = number,
-        .size = message->size,
+        .size = WIRE_HEADER_BYTES + header.size,
     };
     sim->on_frame(sim, &frame, sim->on_frame_arg);
     return end->state == SIM_END_OPEN || (end->state == SIM_END_DIALING && !arriving);

@@ -21,7 +21,8 @@
 enum {
     SIM_WINDOW_BYTES = 1 << 20, /* in flight a direction at most, about what two sockets hold */
     SIM_WINDOW_LEAST_BYTES = 16 * 1024,
-    SIM_QUEUE_US = 250000,      /* of a narrow line TCP keeps about so much waiting before it */
+    SIM_QUEUE_US = 250000, /* of a narrow line TCP keeps about so much waiting before it */
+    SIM_PIECE_LEAST_BYTES = 1400,
     SIM_SENT_BYTES = 16 * 1024, /* less is not told: far below what a core lets wait */
     SIM_SYN_AGAIN_US = 1000000, /* the second; the next after 2, 4, ... s */
     SIM_SYNS_AGAIN = 7,         /* the last is not sent: 127 s have passed (Linux) */
@@ -35,12 +36,13 @@ struct sim_message {
     uint32_t epoch; /* of the sender */
     uint32_t op;
     uint8_t side; /* the sender's end */
-    bool chunk;   /* a DONE for op is owed */
+    bool chunk;   /* a DONE for op is owed, once no more of it follows */
+    bool more;    /* of the chunk */
     bool part;    /* the rest of the block is nobody's */
     bool late;    /* it comes after what a cut has held back */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
     uint64_t span_us;        /* from its first byte to its last, on the line that it was on last */
-    size_t size;             /* of the frame: head and floats */
+    size_t size;             /* of the frame, or what is sent of it: head and floats */
     struct sim_block *block; /* whose floats follow the head, held; NULL: none */
     uint64_t offset;         /* of those, in bytes */
     size_t head_size;
