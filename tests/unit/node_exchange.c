@@ -306,6 +306,29 @@ Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
     lone_free(lone);
 }
 
+Test(node_exchange, who_is_in_the_middle_of_a_chunk_for_long_says_that_it_lives)
+{
+    /* Proves that whoever sends it hears so, though what it asks comes behind the chunk. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_exchange offer = {.sequence = 7};
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    lone_done_all(lone);
+    uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200] = {0};
+    struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
+    struct message_probe alive = {.sequence = 1};
+    wire_chunk_write(bytes, &chunk, 1200);
+    lone_receive(lone, conn, bytes, WIRE_CHUNK_HEAD_BYTES + 400);
+    for (size_t at = 400; at < 800; at += 100) {
+        lone_listen(lone, conn);
+        lone_run(lone, 400000);
+        lone_receive(lone, conn, bytes + WIRE_CHUNK_HEAD_BYTES + at, 100);
+        cr_assert_eq(lone_heard(lone, WIRE_ACK, &alive), at == 600, "%zu", at);
+    }
+    cr_assert_eq(alive.sequence, 0);
+    lone_free(lone);
+}
+
 Test(node_exchange, what_is_being_added_makes_no_room)
 {
     /* Proves that a delta that was decided is not given up for a new exchange, though its initiator

@@ -255,6 +255,22 @@ Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
     lone_free(lone);
 }
 
+Test(node_model, who_takes_a_chunk_of_it_byte_by_byte_and_says_so_is_not)
+{
+    /* As over a line that has become so narrow that a chunk takes half a minute. */
+    struct lone *lone = plain_node();
+    uint32_t conn = training_peer(lone, "a", 1);
+    struct message_probe alive = {.boot = 1};
+    ask_for_state(lone, conn);
+    for (int second = 0; second < 30; second++) {
+        lone_say(lone, conn, WIRE_ACK, &alive);
+        lone_run(lone, 1000000);
+    }
+    cr_assert_eq(lone->conns[conn], LONE_OPEN);
+    cr_assert(lone->node->fetch.serving);
+    lone_free(lone);
+}
+
 Test(node_model, who_waits_for_its_trainer_to_give_a_state_says_so)
 {
     /* Proves that a step that takes long does not look like a peer that is gone. */

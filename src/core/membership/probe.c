@@ -202,11 +202,13 @@ void probe_awaited(struct parley_node *node, int member)
     doubt_link(node, member);
 }
 
+/* Number 0: nobody asked (frames.c). */
 static void acknowledged(struct parley_node *node, const struct conn *conn,
                          const struct message_probe *message)
 {
     struct probe *now = &node->probing.now;
     struct favour *favours = node->probing.favours;
+    if (message->sequence == 0) flow_moves(node, conn);
     hello_ack(node, message);
     if (now->member != NONE && message->sequence == now->sequence) {
         now->helped = true;

@@ -214,7 +214,7 @@ static uint64_t alive_deadline(const struct parley_node *node)
 static uint64_t serving_deadline(const struct parley_node *node, const struct outflow *out)
 {
     bool waits = out->active && !out->aborted && out->slot == NONE && out->in_flight > 0;
-    return waits ? out->chunk_us + node->config.progress_timeout_us : NEVER;
+    return waits ? out->moved_us + node->config.progress_timeout_us : NEVER;
 }
 
 /* No answer. Where nothing else was heard since over that link, the next question would fare no

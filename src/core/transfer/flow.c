@@ -102,6 +102,22 @@ void flow_abort(struct parley_node *node, int outflow)
     if (out->in_flight == 0) ended(node, out);
 }
 
+static void moved(struct parley_node *node, struct outflow *out)
+{
+    out->moved_us = node->now_us;
+    if (out->slot >= 0 && out->slot < ROLES) exchange_progress(node, out->slot);
+    if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
+}
+
+void flow_moves(struct parley_node *node, const struct conn *conn)
+{
+    /* What is all with the kernel may still be long on its way: a fetch, maybe. */
+    if (!flow_uses(node, conn->id)) node->fetch.served_us = node->now_us;
+    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
+        if (node->outflows[i].active && node->outflows[i].conn == conn->id)
+            moved(node, &node->outflows[i]);
+}
+
 void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
 {
     struct outflow *out = &node->outflows[outflow];
@@ -114,8 +130,7 @@ void flow_chunk_done(struct parley_node *node, int outflow, bool ok)
             conn->chunk_bytes *= 2;
         if (took_us > CHUNK_SLOW_US && conn->chunk_bytes > CHUNK_BYTES_MIN) conn->chunk_bytes /= 2;
         out->chunk_us = node->now_us; /* the next had to wait for this one */
-        if (out->slot >= 0 && out->slot < ROLES) exchange_progress(node, out->slot);
-        if (out->kind == WIRE_STREAM_FETCH) node->fetch.served_us = node->now_us;
+        moved(node, out);
     }
     if (!ok) out->aborted = true;
     /* Before anything more is sent there. */
@@ -144,7 +159,7 @@ static void give_chunk(struct parley_node *node, int index, struct conn *conn)
     update->chunk.offset = out->offset;
     update->chunk.size = size;
     update->chunk.part = out->slot == FLOW_STRATEGY;
-    conn->used_us = out->chunk_us = node->now_us;
+    conn->used_us = out->chunk_us = out->moved_us = node->now_us;
     out->in_flight++;
     out->offset += size;
     if (out->offset == out->end) {
@@ -170,14 +185,14 @@ void flow_pump(struct parley_node *node)
 static uint64_t stalls_us(const struct parley_node *node, const struct outflow *out)
 {
     bool waits = out->active && out->in_flight > 0;
-    return waits ? out->chunk_us + STALL_TIMES * node->config.progress_timeout_us : NEVER;
+    return waits ? out->moved_us + STALL_TIMES * node->config.progress_timeout_us : NEVER;
 }
 
 void flow_timers(struct parley_node *node)
 {
     for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
         if (node->now_us >= stalls_us(node, &node->outflows[i]) && out_room(node)) {
-            node->outflows[i].chunk_us = node->now_us; /* it may take a while to be given back */
+            node->outflows[i].moved_us = node->now_us; /* it may take a while to be given back */
             connection_stalled(node, node->outflows[i].conn);
         }
 }

@@ -34,7 +34,8 @@ struct outflow {
     uint32_t vector;    /* being sent */
     uint64_t offset;    /* in it, bytes */
     uint32_t in_flight; /* chunks given to the driver */
-    uint64_t chunk_us;  /* when the newest was given */
+    uint64_t chunk_us;  /* when the newest was given, or the one before it was out */
+    uint64_t moved_us;  /* likewise, or when the other end said that bytes of one come in */
     int slot;           /* whose exchange it is; NONE for a fetch; FLOW_STRATEGY */
     int number;         /* the strategy's */
 };
@@ -80,6 +81,8 @@ void flow_chunk_begin(struct parley_node *node, struct conn *conn, const uint8_t
 size_t flow_chunk_bytes(struct parley_node *node, struct conn *conn, const uint8_t *bytes,
                         size_t size, int *error);
 void flow_chunk_done(struct parley_node *node, int outflow, bool ok);
+/* The other end says that it is in the middle of a chunk from here. */
+void flow_moves(struct parley_node *node, const struct conn *conn);
 /* Whether any floats are on their way out over that connection. */
 bool flow_uses(const struct parley_node *node, uint32_t conn);
 void flow_closed(struct parley_node *node, uint32_t conn);

@@ -63,8 +63,8 @@ struct message_bye_frame {
 };
 
 struct message_probe { /* PING, ACK, PING_FOR */
-    uint32_t sequence;
-    uint64_t boot; /* the member whose life is asked about */
+    uint32_t sequence; /* from 1 on; 0, of an ACK: it gets a chunk, and nobody asked */
+    uint64_t boot;     /* the member whose life is asked about */
 };
 
 /* What the cluster knows of one node. The first part is SWIM's and may be said by anybody; the rest
