@@ -153,7 +153,7 @@ void sim_link_put(struct sim_link *link, int side, enum sim_kind kind, uint64_t 
 void sim_message_free(struct parley_sim *sim, struct sim_message *message)
 {
     const struct sim_end *end = &message->link->end[message->side];
-    if (message->chunk && !message->more && end->host->epoch == message->epoch)
+    if (message->chunk && end->host->epoch == message->epoch)
         sim_done_chunk(end->host, message->op, end->conn);
     sim_link_release(sim, message->link);
     sim_block_release(sim, message->block);
@@ -248,9 +248,9 @@ void sim_message_left(struct sim_message *message)
         sim->bytes_sent += message->size;
         end->host->bytes_sent += message->size;
         count_upkeep(end->host, message);
-        if (message->chunk && !message->more && message->epoch == end->host->epoch)
+        if (message->chunk && message->epoch == end->host->epoch)
             sim_done_chunk(end->host, message->op, 0);
-        else if (!message->chunk && end->state == SIM_END_OPEN)
+        else if (!message->block && end->state == SIM_END_OPEN)
             sent(link, message->side, message->size);
         message->chunk = false;
     }
@@ -298,7 +298,8 @@ static size_t piece_bytes(const struct sim_link *link)
 /* Leaves a piece in the message; the rest is the next. */
 static void split(struct sim_end *end, struct sim_message *message)
 {
-    size_t floats = message->size - message->head_size, piece = piece_bytes(message->link);
+    size_t floats = message->size - message->head_size;
+    size_t piece = floats > SIM_PIECE_LEAST_BYTES ? piece_bytes(message->link) : floats;
     if (!message->block || floats <= piece) return;
     struct sim_message *rest = sim_message_new(message->link, message->side, 0);
     if (!rest) return;
@@ -313,7 +314,8 @@ static void split(struct sim_end *end, struct sim_message *message)
     message->next = rest;
     if (end->last == message) end->last = rest;
     message->size -= rest->size;
-    message->part = rest->part = message->more = true;
+    message->part = rest->part = true;
+    message->chunk = false;
 }
 
 void sim_end_pump(struct sim_end *end)
@@ -384,7 +386,7 @@ void sim_end_closing(struct sim_link *link, int side, enum parley_closed reason,
     if (reason == PARLEY_CLOSED_LOCAL && was_open) {
         end->flushing = true;
         for (struct sim_message *m = end->first; m; m = m->next) {
-            if (m->chunk && !m->more) sim_done_chunk(end->host, m->op, 0);
+            if (m->chunk) sim_done_chunk(end->host, m->op, 0);
             m->chunk = false;
         }
         struct sim_message *message = sim_message_new(link, side, 0);

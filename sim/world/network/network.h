@@ -36,8 +36,7 @@ struct sim_message {
     uint32_t epoch; /* of the sender */
     uint32_t op;
     uint8_t side; /* the sender's end */
-    bool chunk;   /* a DONE for op is owed, once no more of it follows */
-    bool more;    /* of the chunk */
+    bool chunk;   /* a DONE for op is owed: that of the last piece */
     bool part;    /* the rest of the block is nobody's */
     bool late;    /* it comes after what a cut has held back */
     enum { SIM_MESSAGE_BYTES, SIM_MESSAGE_END, SIM_MESSAGE_RESET } what;
