@@ -253,6 +253,15 @@ Test(node_exchange, what_is_undecided_as_a_node_ends_is_counted)
     }
 }
 
+/* What an offer of the peer at `conn` gets. */
+static bool offer_gets(struct lone *lone, uint32_t conn, enum wire_type type)
+{
+    struct message_exchange offer = {.sequence = 7};
+    lone_listen(lone, conn);
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    return lone_heard(lone, type, NULL);
+}
+
 Test(node_exchange, who_has_left_undecided_makes_room_for_another)
 {
     /* Proves that two that left, and where nobody listens now, do not end a node's averaging. */
@@ -264,15 +273,11 @@ Test(node_exchange, who_has_left_undecided_makes_room_for_another)
         lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     }
     cr_assert_eq(ledger(lone).in_doubt, 2);
-    struct message_exchange offer = {.sequence = 7};
     uint32_t conn = training_peer(lone, "c", 3);
-    lone_listen(lone, conn);
-    lone_say(lone, conn, WIRE_OFFER, &offer);
-    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL), "they may have gone on for a while");
+    cr_assert(offer_gets(lone, conn, WIRE_REFUSE), "they may have gone on for a while");
     for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
         if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
-    lone_say(lone, conn, WIRE_OFFER, &offer);
-    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    cr_assert(offer_gets(lone, conn, WIRE_ACCEPT));
     cr_assert_eq(ledger(lone).dropped, 1);
     lone_free(lone);
 }
@@ -281,7 +286,6 @@ Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
 {
     /* Proves that a process which was paused for less finds its delta where it left it. */
     struct lone *lone = plain_node();
-    struct message_exchange offer = {.sequence = 7};
     for (uint64_t boot = 1; boot <= 2; boot++) {
         uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
         to_ready(lone, conn);
@@ -293,15 +297,12 @@ Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
             if (lone->conns[dial] == LONE_CLOSED) lone_closed(lone, dial, PARLEY_CLOSED_LOCAL);
     }
     uint32_t conn = training_peer(lone, "c", 3);
-    lone_listen(lone, conn);
-    lone_say(lone, conn, WIRE_OFFER, &offer);
-    cr_assert(lone_heard(lone, WIRE_REFUSE, NULL));
+    cr_assert(offer_gets(lone, conn, WIRE_REFUSE));
     for (int s = 0; s < 2 * 60; s++) {
         lone_run(lone, 1000000);
         say_trains(lone, conn, 3);
     }
-    lone_say(lone, conn, WIRE_OFFER, &offer);
-    cr_assert(lone_heard(lone, WIRE_ACCEPT, NULL));
+    cr_assert(offer_gets(lone, conn, WIRE_ACCEPT));
     cr_assert_eq(ledger(lone).dropped, 1);
     lone_free(lone);
 }
