@@ -10,6 +10,7 @@
  * Blocks come from slabs, the small before the large, and are used again until the end. A thousand
  * models lie far apart: in large pages the way to each is shorter.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,8 +116,9 @@ static void read_floats(const struct parley_sim *sim, const struct sim_buffer *b
                      (buffer->mirrored ? gap->theirs : gap->ours)->x, sim->parameters);
     else if (buffer->block)
         memcpy(into, buffer->block->x, n * sizeof *into);
-    else /* most nodes need few buffers most of the time */
-        memset(into, 0, n * sizeof *into);
+    else /* not written yet: on a real node it may hold anything, so who reads it is to be seen */
+        for (uint64_t i = 0; i < n; i++)
+            into[i] = NAN;
 }
 
 void sim_buffer_read(struct sim_host *host, uint32_t buffer, float *into)
