@@ -119,7 +119,7 @@ static void begin(struct parley_node *node)
     if (!has_slow(node)) return;
     uint32_t velocity = strategy_buffer(node, VELOCITY);
     local_of(node)->ring.stage = RING_USING;
-    move(node, velocity, strategy_buffer(node, SLOW), 0, 0);
+    move(node, velocity, 0, strategy_buffer(node, SLOW), 0);
     strategy_op(node, PARLEY_UPDATE_TAKE, strategy_buffer(node, SLOW), MOVED);
     local_of(node)->moving++;
 }
