@@ -12,9 +12,11 @@
 
 #include "experiment/experiment.h"
 #include "run/models.h"
+#include "run/quadratic.h"
 #include "run/room.h"
 #include "run/schedule.h"
 #include "run/talk.h"
+#include "run/trace.h"
 #include "run/training.h"
 #include "settings/simulate.h"
 #include "swarm/swarm.h"
@@ -228,7 +230,8 @@ static int prepare_sim(struct run *run)
         .compute = time_of(&s->compute),
         .latency = time_of(&s->latency),
         .float_ps = FLOAT_PS,
-        .trace = run->trace.times ? &run->trace : NULL,
+        .step_us = run->trace.times ? sim_trace_us : NULL,
+        .step_us_arg = &run->trace,
         .task = &run->task,
         .shares_roster = s->membership == MEMBERSHIP_STATIC,
         .check_events = CHECK_EVENTS + (uint64_t)CHECK_EVENTS_A_MEMBER * run->nodes,

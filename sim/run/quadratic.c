@@ -1,11 +1,12 @@
-/* quadratic.c: a model of D numbers that costs next to nothing: see task.h. */
+/* quadratic.c: a model of D numbers that costs next to nothing: see quadratic.h. */
+#include "run/quadratic.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
 #include "train/schedule.h"
-#include "world/compute/task.h"
 
 static const char prefix[] = "quadratic:";
 

@@ -12,22 +12,6 @@ void sim_watch_fail(struct parley_sim *sim, uint32_t node, const char *invariant
     sim_fail(sim, PARLEY_EINVARIANT, text);
 }
 
-int sim_watch_new(struct sim_watch **result, struct parley_sim *sim)
-{
-    struct sim_watch *watch = calloc(1, sizeof *watch);
-    if (!watch) return PARLEY_ENOMEM;
-    watch->sim = sim;
-    watch->calm_us = UINT64_MAX;
-    watch->hosts = calloc(sim->nodes, sizeof *watch->hosts);
-    if (!watch->hosts) {
-        free(watch);
-        return PARLEY_ENOMEM;
-    }
-    sim->watch = watch;
-    *result = watch;
-    return 0;
-}
-
 void sim_watch_free(struct sim_watch *watch)
 {
     if (!watch) return;
@@ -164,9 +148,9 @@ static void taken(struct sim_watch *watch, struct sim_host *host,
 
 /* ---- The hooks ------------------------------------------------------------------------------- */
 
-void sim_watch_event(struct sim_watch *watch, struct sim_host *host,
-                     const struct parley_event *event)
+static void on_event(struct sim_host *host, const struct parley_event *event, void *arg)
 {
+    struct sim_watch *watch = arg;
     if (event->type == PARLEY_EVENT_START) start(watch, host);
     if (event->type == PARLEY_EVENT_DONE) operation_done(watch, host, event->done.op);
     if (event->type == PARLEY_EVENT_RECEIVED) watch_offers(watch, host, event);
@@ -175,9 +159,9 @@ void sim_watch_event(struct sim_watch *watch, struct sim_host *host,
     watch_candidate(watch, host);
 }
 
-void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
-                      const struct parley_update *update)
+static void on_due(struct sim_host *host, const struct parley_update *update, void *arg)
 {
+    struct sim_watch *watch = arg;
     switch (update->type) {
     case PARLEY_UPDATE_SEND_CHUNK:
         use_part(watch, host, update, one(update->chunk.buffer), none,
@@ -230,4 +214,22 @@ void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
     default:
         break;
     }
+}
+
+int sim_watch_new(struct sim_watch **result, struct parley_sim *sim)
+{
+    struct sim_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) return PARLEY_ENOMEM;
+    watch->sim = sim;
+    watch->calm_us = UINT64_MAX;
+    watch->hosts = calloc(sim->nodes, sizeof *watch->hosts);
+    if (!watch->hosts) {
+        free(watch);
+        return PARLEY_ENOMEM;
+    }
+    sim->on_event = on_event;
+    sim->on_due = on_due;
+    sim->on_event_arg = watch;
+    *result = watch;
+    return 0;
 }

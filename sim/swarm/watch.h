@@ -36,13 +36,6 @@ void sim_watch_calm(struct sim_watch *watch, uint64_t time_us);
 /* From now on nodes may mix with somebody whom others do not know to be there. */
 void sim_watch_apart(struct sim_watch *watch);
 
-/* Called by the node's host: an event was taken (its updates are in sim->updates, not carried out
- * yet); an update is about to be carried out. */
-void sim_watch_event(struct sim_watch *watch, struct sim_host *host,
-                     const struct parley_event *event);
-void sim_watch_update(struct sim_watch *watch, struct sim_host *host,
-                      const struct parley_update *update);
-
 /* Now and then in the calm: no exchange stands still. */
 void sim_watch_stuck(struct sim_watch *watch);
 

@@ -10,8 +10,8 @@
  *
  *   compute/:
  *   operations.c  when TAKE, ADD, ... happen  vectors.c    what they compute
- *   steps.c     a node's local steps          trace.c      measured times of steps
- *   task.c      what the nodes train          program.c    what an embedding program trains
+ *   steps.c     a node's local steps          task.c       what the nodes train
+ *   program.c   what an embedding program trains
  *   buffers.c   the floats of buffers         gap.c        differences of two blocks
  *   workers.c   threads that compute          blas.c       whether they may use BLAS
  *   pages.c     large pages
@@ -30,14 +30,12 @@
 #include "kernels/codec.h"
 #include "parley/sim.h"
 #include "world/compute/task.h"
-#include "world/compute/trace.h"
 #include "world/compute/workers.h"
 #include "world/queue.h"
 
 struct sim_gap;
 struct sim_link;
 struct sim_message;
-struct sim_watch;
 
 /* Virtual time in lines, in seconds: with a point, whatever the locale of the program that asks. */
 #define SIM_SECONDS "%" PRIu64 ".%03u"
@@ -204,11 +202,13 @@ struct sim_call {
 struct sim_options {
     struct parley_sim_options base;
     struct sim_time compute, latency;
-    uint64_t float_ps;             /* an operation's, beside base.operation_us, for each float */
-    const struct sim_trace *trace; /* in place of compute, or NULL; borrowed */
-    const struct sim_task *task;   /* borrowed */
-    bool shares_roster;            /* all nodes have one table of members */
-    uint64_t check_events;         /* parley_node_check() after each so many events; 0: never */
+    uint64_t float_ps; /* an operation's, beside base.operation_us, for each float */
+    /* How long a node's step takes, counted from 0, in place of compute; or NULL. */
+    uint64_t (*step_us)(const void *arg, uint32_t node, uint64_t step);
+    const void *step_us_arg;     /* borrowed */
+    const struct sim_task *task; /* borrowed */
+    bool shares_roster;          /* all nodes have one table of members */
+    uint64_t check_events;       /* parley_node_check() after each so many events; 0: never */
 };
 
 struct parley_sim {
@@ -244,8 +244,6 @@ struct parley_sim {
     double *scratch; /* [parameters] */
     double start_spread;
 
-    struct sim_watch *watch; /* borrowed; NULL: nobody looks at every event */
-
     uint64_t hash, events, events_now; /* events_now: since the clock last moved */
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
     uint64_t steps, samples; /* of all nodes */
@@ -265,6 +263,11 @@ struct parley_sim {
     /* For the command's reports and the swarm: each update that tells, as it is carried out. */
     void (*on_update)(struct parley_sim *, uint32_t node, const struct parley_update *, void *);
     void *on_update_arg;
+    /* For who looks at everything: an event that was taken (what came of it is in `updates`), and
+     * an update that is about to be carried out. */
+    void (*on_event)(struct sim_host *, const struct parley_event *, void *);
+    void (*on_due)(struct sim_host *, const struct parley_update *, void *);
+    void *on_event_arg; /* of both */
 };
 
 /* cluster.c */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "swarm/watch.h"
+#include "job/job.h"
 #include "world/network/network.h"
 
 struct sim_item sim_item_for(const struct sim_host *host, enum sim_kind kind)
@@ -370,10 +370,10 @@ void sim_host_event(struct sim_host *host, struct parley_event *event)
     sim->events++;
     uint64_t every = sim->options.check_events;
     if (every > 0 && sim->events % every == 0) parley_node_check(host->node);
-    if (sim->watch) sim_watch_event(sim->watch, host, event);
+    if (sim->on_event) sim->on_event(host, event, sim->on_event_arg);
     uint32_t epoch = host->epoch;
     for (uint32_t i = 0; i < sim->updates.count && host->epoch == epoch && !sim->error; i++) {
-        if (sim->watch) sim_watch_update(sim->watch, host, &sim->updates.list[i]);
+        if (sim->on_due) sim->on_due(host, &sim->updates.list[i], sim->on_event_arg);
         sim_hash(sim, sim->updates.list[i].type);
         carry_out(host, &sim->updates.list[i]);
     }

@@ -67,7 +67,7 @@ includes() {
     (cd "$root" && grep -rnE --include='*.[ch]' "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)" "$@")
 }
 
-echo "1..7"
+echo "1..8"
 # An archive without symbols would pass everything.
 [ -n "$(defined "$core")" ] || { echo "Bail out! no symbols in $core"; exit 1; }
 verdict "the core names nothing of the world" "$(outside "$core" "$core_may")"
@@ -75,6 +75,8 @@ verdict "src/ names no socket, clock, thread, stream or file" "$(outside "$src" 
 verdict "src/ includes nothing of the drivers or of the system's world" "$(
     includes '(\.\./)*(peers|sim)/|parley/sim\.h|uv\.h|pthread|threads\.h|time\.h|sys/|unistd|fcntl|netinet|netdb|poll|signal|dirent|openssl/(rand|bio|ssl)' src)"
 verdict "peers/ includes nothing of sim/" "$(includes '(\.\./)*(sim|world|swarm|experiment|run)/' peers)"
+verdict "sim/world/ includes nothing of who runs simulations, or of settings" "$(
+    includes '(\.\./)*(sim/)?(swarm|run|experiment|settings)/' sim/world)"
 verdict "sim/ includes nothing of peers/ or libuv" "$(includes '(\.\./)*peers/|uv\.h|sys/socket' sim)"
 verdict "sim/ uses no symbol of peers/ or libuv" "$(
     needs "$sim" | awk '$1 ~ /^uv_/ { print $1 " is used by " $2 }'

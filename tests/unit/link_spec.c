@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../../sim/world/compute/trace.h"
+#include "run/trace.h"
 #include "settings/values/link.h"
 
 Test(groups, nodes_and_runs_of_nodes_are_found_in_their_group)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "run/quadratic.h"
 #include "settings/settings.h"
-#include "world/compute/task.h"
 
 enum { FLOATS = 4 };
 

@@ -110,8 +110,9 @@ static void step_give(struct sim_host *host)
 void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
 {
     const struct sim_options *options = &host->sim->options;
-    uint64_t takes = options->trace ? sim_trace_us(options->trace, host->index, host->life.version)
-                                    : sim_draw_us(&host->draws, &options->compute);
+    uint64_t takes = options->step_us
+                         ? options->step_us(options->step_us_arg, host->index, host->life.version)
+                         : sim_draw_us(&host->draws, &options->compute);
     uint64_t lasts = (uint64_t)((double)takes * host->slow);
     if (lasts == 0 && takes > 0) lasts = 1; /* else time would stand still */
     struct sim_item item = sim_item_for(host, SIM_STEP_END);

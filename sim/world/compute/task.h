@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "job/job.h"
 #include "parley/error.h"
 #include "parley/sim.h"
-#include "settings/settings.h"
 #include "train/trainer.h"
+
+struct job_members;
 
 struct sim_task {
     void *self;
@@ -67,14 +67,5 @@ struct sim_task {
 PARLEY_CHECK int sim_vectors_init(struct sim_task *task, const struct parley_sim_options *options);
 PARLEY_CHECK int sim_program_init(struct sim_task *task, const struct parley_sim_options *options);
 void sim_task_close(struct sim_task *task);
-
-/* "quadratic:D", "quadratic:D,common" or "quadratic:D,apart", for runs in which only the protocol
- * matters. Node i goes down the gradient of f_i(x) = sum over j of a_j (x_j - b_ij)^2 / 2, a_j in
- * [1/2, 1) and b_ij in [-1, 1) drawn by the seed (b_0j for all nodes if common), from x = 0, or if
- * apart from a draw in [-1, 1) of its own: at a rate of 0 only averaging moves it then. Some ns a
- * parameter and step. Closed like those. PARLEY_EUSAGE with a line in why[size], PARLEY_ENOMEM. */
-PARLEY_CHECK int sim_quadratic_init(struct sim_task *task, const struct settings *settings,
-                                    char *why, size_t size);
-bool sim_quadratic_is(const char *model); /* whether that is what the spec asks for */
 
 #endif

@@ -23,7 +23,7 @@ PARLEY_CHECK int sim_trace_init(struct sim_trace *trace, uint32_t nodes, const c
                                 size_t size, char *why, size_t why_size);
 void sim_trace_close(struct sim_trace *trace);
 
-/* Of the step-th step of a node, counted from 0. */
-uint64_t sim_trace_us(const struct sim_trace *trace, uint32_t node, uint64_t step);
+/* Of the step-th step of a node, counted from 0. trace: a sim_trace (sim_options.step_us). */
+uint64_t sim_trace_us(const void *trace, uint32_t node, uint64_t step);
 
 #endif

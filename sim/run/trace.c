@@ -1,5 +1,5 @@
 /* trace.c: see trace.h. Read twice: to count each node's lines, and to put them in their places. */
-#include "world/compute/trace.h"
+#include "run/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,8 +127,9 @@ void sim_trace_close(struct sim_trace *trace)
     *trace = (struct sim_trace){0};
 }
 
-uint64_t sim_trace_us(const struct sim_trace *trace, uint32_t node, uint64_t step)
+uint64_t sim_trace_us(const void *arg, uint32_t node, uint64_t step)
 {
+    const struct sim_trace *trace = arg;
     uint32_t own = trace->starts[node + 1] - trace->starts[node];
     if (own > 0) return trace->times[trace->starts[node] + step % own];
     uint32_t first = trace->starts[trace->nodes], all = trace->starts[trace->nodes + 1] - first;
