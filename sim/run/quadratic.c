@@ -49,11 +49,10 @@ static float optimum_of(struct bowl bowl, uint64_t j)
     return 2 * draw(bowl.optimum, j) - 1;
 }
 
-static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+static void start(void *pointer, uint32_t node, float *const *vectors)
 {
     const struct quadratic *self = pointer;
     uint64_t place = rng_mix(rng_mix(self->seed + 1) + node);
-    (void)boot;
     for (uint64_t j = 0; j < self->parameters; j++)
         vectors[0][j] = self->apart ? 2 * draw(place, j) - 1 : 0;
 }

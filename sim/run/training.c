@@ -9,12 +9,11 @@
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+static void start(void *pointer, uint32_t node, float *const *vectors)
 {
     const struct sim_training *self = pointer;
     size_t bytes = trainer_parameters(self->job->trainer) * sizeof(float);
     (void)node;
-    (void)boot;
     memcpy(vectors[0], self->first, bytes);
     for (uint32_t v = 0; v < trainer_state_vectors(self->job->trainer); v++)
         memset(vectors[1 + v], 0, bytes);

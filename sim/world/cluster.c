@@ -160,7 +160,7 @@ static int start_spread(struct parley_sim *sim)
         if (!(vectors[v] = malloc(sim->parameters * sizeof(float)))) goto out;
     if (!sum) goto out;
     for (uint32_t i = 0; i < sim->nodes; i++) {
-        task->start(task->self, i, 1, vectors);
+        task->start(task->self, i, vectors);
         for (uint64_t j = 0; j < sim->parameters; j++) {
             sum[j] += vectors[0][j];
             squares += (double)vectors[0][j] * vectors[0][j];

@@ -141,7 +141,7 @@ static void sim_host_start(struct sim_host *host)
     }
     host->state = SIM_HOST_UP;
     host->sim->standing++;
-    host->sim->task->start(host->sim->task->self, host->index, host->boots, host->vectors);
+    host->sim->task->start(host->sim->task->self, host->index, host->vectors);
     host->counted = true;
     sim_host_event(host, &(struct parley_event){.type = PARLEY_EVENT_START});
 }

@@ -4,9 +4,9 @@
 
 enum { NODES = 5, FLOATS = 40 };
 
-static void start(void *self, uint32_t node, uint32_t boot, float *const *vectors)
+static void start(void *self, uint32_t node, float *const *vectors)
 {
-    struct rng rng = rng_init(node, boot);
+    struct rng rng = rng_init(node, 1);
     (void)self;
     for (int j = 0; j < FLOATS; j++) {
         vectors[0][j] = (float)rng_normal(&rng);
@@ -62,7 +62,7 @@ static void follow_with(uint32_t threads, float momenta[NODES][FLOATS])
         float first[FLOATS], zero[FLOATS], *both[2] = {first, zero};
         const float *x = parley_sim_vector(sim, i); /* waits for what is being computed */
         memcpy(momenta[i], sim->hosts[i].vectors[1], sizeof momenta[i]);
-        start(NULL, i, 1, both);
+        start(NULL, i, both);
         struct parley_view view = scene_view(sim, i);
         cr_expect_geq(told[i] + 2, view.ledger.applied, "n%u is told of its averagings", i);
         cr_expect_leq(told[i], view.ledger.applied);

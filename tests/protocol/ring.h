@@ -13,10 +13,9 @@ struct vectors {
     uint32_t made[NODES_MAX];
 };
 
-static inline void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+static inline void vectors_start(void *pointer, uint32_t node, float *const *vectors)
 {
     struct vectors *self = pointer;
-    (void)boot;
     self->made[node] = 0;
     memset(vectors[0], 0, self->parameters * sizeof(float));
 }

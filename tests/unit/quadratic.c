@@ -65,7 +65,7 @@ Test(quadratic, nodes_start_alike_or_apart_and_a_rate_of_0_moves_nothing)
         struct trainer_turn turn = {.live = 2};
         for (uint32_t node = 0; node < 2; node++) {
             float *vector = x[node];
-            task.start(task.self, node, 1, &vector);
+            task.start(task.self, node, &vector);
             memcpy(from, vector, sizeof from);
             task.step(task.self, node, 0, from, &vector, &turn);
             cr_expect_arr_eq(vector, from, sizeof from);

@@ -10,11 +10,10 @@ struct program {
     bool started[]; /* [nodes] since its newest start */
 };
 
-static void program_start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+static void program_start(void *pointer, uint32_t node, float *const *vectors)
 {
     struct program *self = pointer;
     const struct parley_sim_options *options = &self->options;
-    (void)boot;
     self->started[node] = false;
     for (uint32_t v = 0; v < options->vectors; v++)
         memset(vectors[v], 0, options->parameters * sizeof(float));

@@ -19,10 +19,9 @@ static struct rng stream(const struct vectors *self, uint32_t node, uint32_t wha
     return rng_init(self->seed, (uint64_t)node << 16 | what);
 }
 
-static void vectors_start(void *pointer, uint32_t node, uint32_t boot, float *const *vectors)
+static void vectors_start(void *pointer, uint32_t node, float *const *vectors)
 {
     const struct vectors *self = pointer;
-    (void)boot;
     struct rng rng = stream(self, node, STREAM_MODEL);
     for (uint32_t v = 0; v < self->count; v++)
         for (uint64_t j = 0; j < self->parameters; j++)

@@ -25,9 +25,9 @@ struct sim_task {
     uint64_t model_digest;
     const struct tensor *tensors; /* [tensors_count] or NULL, for the digest */
     uint32_t tensors_count;
-    /* The others are called in the loop's thread. A node's first model; vectors: [vectors] of
-     * [parameters]. boot counts its starts from 1. */
-    void (*start)(void *self, uint32_t node, uint32_t boot, float *const *vectors);
+    /* The others are called in the loop's thread. A node's first model, at each of its starts;
+     * vectors: [vectors] of [parameters]. */
+    void (*start)(void *self, uint32_t node, float *const *vectors);
     /* These members are alive for `node`, itself among them, or gone, now that its training starts
      * (`first`) or goes on with others than before. samples: of the cluster, so far. NULL: no
      * matter. An error comes with a line in why. */
