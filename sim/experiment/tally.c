@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "report/human.h"
@@ -282,10 +283,73 @@ char *tally_table(const struct plan *plan, const struct sim_outcome *outcomes)
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
-static void add_real(struct text *text, double value)
+enum field_kind { BOOL, COUNT, REAL, STRING };
+
+#define F(kind, name)                                                                              \
+    {                                                                                              \
+#name, kind, offsetof(struct sim_outcome, summary.name)                                    \
+    }
+
+/* Behind the strategy and the values of the sweep. */
+static const struct field {
+    const char *name;
+    enum field_kind kind;
+    size_t offset;
+} fields[] = {
+    F(BOOL, ok),
+    {"parameters", COUNT, offsetof(struct sim_outcome, parameters)},
+    F(COUNT, nodes),
+    F(COUNT, live),
+    F(COUNT, agreed),
+    F(COUNT, known),
+    F(REAL, test_accuracy),
+    F(REAL, worst_accuracy),
+    F(REAL, own_accuracy),
+    F(REAL, own_accuracy_worst),
+    F(REAL, own_accuracy_sd),
+    F(REAL, test_loss),
+    F(REAL, drift_trained),
+    F(REAL, epochs),
+    F(COUNT, steps),
+    F(COUNT, samples),
+    F(COUNT, exchanges),
+    F(COUNT, exchanges_trained),
+    F(COUNT, exchanges_dropped),
+    F(COUNT, bytes_sent),
+    F(COUNT, bytes_trained),
+    F(REAL, mass_error),
+    F(REAL, mass_dropped),
+    F(REAL, time_to_target_s),
+    F(REAL, trained_s),
+    F(REAL, agreed_s),
+    F(REAL, virtual_s),
+    F(STRING, lr_scale),
+    F(REAL, warmup),
+    F(STRING, run_hash),
+    F(STRING, digest),
+};
+
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static void add_field(struct text *text, const struct field *field,
+                      const struct sim_outcome *outcome)
 {
+    const void *value = (const char *)outcome + field->offset;
     text_add(text, ",");
-    text_real(text, value);
+    switch (field->kind) {
+    case BOOL:
+        text_add(text, "%s", *(const bool *)value ? "true" : "false");
+        break;
+    case COUNT:
+        text_add(text, "%" PRIu64, *(const uint64_t *)value);
+        break;
+    case REAL:
+        text_real(text, *(const double *)value);
+        break;
+    case STRING:
+        if (*(const char *const *)value) text_add(text, "%s", *(const char *const *)value);
+        break;
+    }
 }
 
 char *tally_csv_head(const struct plan *plan)
@@ -295,46 +359,21 @@ char *tally_csv_head(const struct plan *plan)
     text_add(&text, "strategy");
     for (uint32_t i = 0; i < plan->axes_count; i++)
         text_add(&text, ",--%s", option_info(plan->axes[i])->name);
-    text_add(&text, ",ok,parameters,nodes,live,agreed,known,test_accuracy,worst_accuracy,"
-                    "own_accuracy,own_accuracy_worst,own_accuracy_sd,test_loss,"
-                    "drift_trained,epochs,steps,samples,exchanges,exchanges_trained,"
-                    "exchanges_dropped,bytes_sent,bytes_trained,mass_error,mass_dropped,"
-                    "time_to_target_s,trained_s,agreed_s,virtual_s,"
-                    "lr_scale,warmup,run_hash,digest\n");
+    for (size_t i = 0; i < FIELDS; i++)
+        text_add(&text, ",%s", fields[i].name);
+    text_add(&text, "\n");
     return text_take(&text);
 }
 
 char *tally_csv_row(const struct plan *plan, const struct plan_run *run,
                     const struct sim_outcome *outcome)
 {
-    const struct report_summary *s = &outcome->summary;
     struct text text;
     text_init(&text, TABLE_BYTES_MAX);
     text_add(&text, "%s", run->strategy);
     plan_fields(&text, plan, run);
-    text_add(&text, ",%s,%" PRIu64, s->ok ? "true" : "false", outcome->parameters);
-    text_add(&text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, s->nodes, s->live, s->agreed,
-             s->known);
-    add_real(&text, s->test_accuracy);
-    add_real(&text, s->worst_accuracy);
-    add_real(&text, s->own_accuracy);
-    add_real(&text, s->own_accuracy_worst);
-    add_real(&text, s->own_accuracy_sd);
-    add_real(&text, s->test_loss);
-    add_real(&text, s->drift_trained);
-    add_real(&text, s->epochs);
-    text_add(&text,
-             ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-             s->steps, s->samples, s->exchanges, s->exchanges_trained, s->exchanges_dropped,
-             s->bytes_sent, s->bytes_trained);
-    add_real(&text, s->mass_error);
-    add_real(&text, s->mass_dropped);
-    add_real(&text, s->time_to_target_s);
-    add_real(&text, s->trained_s);
-    add_real(&text, s->agreed_s);
-    add_real(&text, s->virtual_s);
-    text_add(&text, ",%s", s->lr_scale ? s->lr_scale : "");
-    add_real(&text, s->warmup);
-    text_add(&text, ",%s,%s\n", s->run_hash ? s->run_hash : "", s->digest ? s->digest : "");
+    for (size_t i = 0; i < FIELDS; i++)
+        add_field(&text, &fields[i], outcome);
+    text_add(&text, "\n");
     return text_take(&text);
 }
