@@ -11,30 +11,39 @@ static void add(struct band *band, double x, double mean, double low, double hig
     band->high[band->count++] = high;
 }
 
+static double x_of(const struct band_run *run, uint32_t p)
+{
+    return run->x[p * run->step];
+}
+
+static double y_of(const struct band_run *run, uint32_t p)
+{
+    return run->y[p * run->step];
+}
+
 /* The x of the first and the last point; false: there is none. */
 static bool ends_of(const struct band_run *run, double *first, double *last)
 {
     *first = *last = NAN;
     for (uint32_t p = 0; p < run->count; p++) {
-        if (!isfinite(run->y[p])) continue;
-        if (isnan(*first)) *first = run->x[p];
-        *last = run->x[p];
+        if (!isfinite(y_of(run, p))) continue;
+        if (isnan(*first)) *first = x_of(run, p);
+        *last = x_of(run, p);
     }
     return !isnan(*first);
 }
 
-/* x: not before the run's first point. */
-static double value_at(const struct band_run *run, double x)
+/* at: not before the run's first point. */
+static double value_at(const struct band_run *run, double at)
 {
     double before_x = NAN, before = NAN;
     for (uint32_t p = 0; p < run->count; p++) {
-        if (!isfinite(run->y[p])) continue;
-        if (run->x[p] > x)
-            return isnan(before)
-                       ? run->y[p]
-                       : before + (run->y[p] - before) * (x - before_x) / (run->x[p] - before_x);
-        before_x = run->x[p];
-        before = run->y[p];
+        double x = x_of(run, p), y = y_of(run, p);
+        if (!isfinite(y)) continue;
+        if (x > at)
+            return isnan(before) ? y : before + (y - before) * (at - before_x) / (x - before_x);
+        before_x = x;
+        before = y;
     }
     return before;
 }
@@ -42,8 +51,8 @@ static double value_at(const struct band_run *run, double x)
 static void copy(struct band *band, const struct band_run *run, double most)
 {
     for (uint32_t p = 0; p < run->count && band->count + 1 < BAND_POINTS; p++)
-        if (isfinite(run->y[p]) && run->x[p] <= most)
-            add(band, run->x[p], run->y[p], run->y[p], run->y[p]);
+        if (isfinite(y_of(run, p)) && x_of(run, p) <= most)
+            add(band, x_of(run, p), y_of(run, p), y_of(run, p), y_of(run, p));
     double value = value_at(run, most);
     if (band->goes_on && band->count > 0) add(band, most, value, value, value);
 }

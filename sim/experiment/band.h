@@ -13,8 +13,8 @@ enum { BAND_POINTS = 101 };
 
 /* x: not falling; points whose y is not finite are none. Borrowed. */
 struct band_run {
-    const double *x, *y; /* [count] */
-    uint32_t count;
+    const double *x, *y; /* of the first of `count` points; of the next they are `step` further */
+    uint32_t count, step;
 };
 
 struct band {

@@ -51,20 +51,25 @@ double picture_legend(struct text *svg, const struct plan *plan, double top, dou
 
 enum series { TIME, BYTES, LOSS, ACCURACY, DRIFT, SERIES };
 
-/* The values of a run's points, a row a series. */
-struct columns {
-    double values[SERIES][CURVE_POINTS_MAX];
-};
-
 struct curves {
     const struct plan *plan;
     const struct sim_outcome *outcomes;
-    struct columns *columns; /* [plan->count] */
     /* Of one chart at a time. */
     struct band_run *runs; /* [plan->count]: those of a group */
     struct band *bands;    /* [plan->groups] */
     struct chart_line *lines;
 };
+
+/* At point p of a run. */
+static const double *value_of(const struct curves *c, uint32_t run, enum series series, uint32_t p)
+{
+    const struct curve_point *point = &c->outcomes[run].curve.points[p];
+    const double *const values[SERIES] = {
+        [TIME] = &point->time_s,       [BYTES] = &point->bytes, [LOSS] = &point->loss,
+        [ACCURACY] = &point->accuracy, [DRIFT] = &point->drift,
+    };
+    return values[series];
+}
 
 /* Points of a run; 0 of one that is not drawn: no axis is to reach for it. */
 static uint32_t points_of(const struct curves *c, uint32_t run)
@@ -78,7 +83,7 @@ static double last_of(const struct curves *c, uint32_t run, enum series series)
     uint32_t count = points_of(c, run);
     if (count == 0) return 0;
     return series == TIME ? c->outcomes[run].summary.trained_s
-                          : c->columns[run].values[BYTES][count - 1];
+                          : *value_of(c, run, BYTES, count - 1);
 }
 
 static bool sends_nothing(const struct curves *c, uint32_t group)
@@ -105,13 +110,12 @@ static void find_range(const struct curves *c, struct chart *chart, enum series 
 {
     double least = INFINITY, most = 0;
     for (uint32_t i = 0; i < c->plan->count; i++) {
-        const double *values = c->columns[i].values[x];
         uint32_t first = 0, count = points_of(c, i);
-        while (chart->x_scale == AXIS_LOG && first < count && values[first] <= 0)
+        while (chart->x_scale == AXIS_LOG && first < count && *value_of(c, i, x, first) <= 0)
             first++;
         if (first == count || is_apart(c, i, x)) continue;
-        least = fmin(least, values[first]);
-        most = fmax(most, values[count - 1]);
+        least = fmin(least, *value_of(c, i, x, first));
+        most = fmax(most, *value_of(c, i, x, count - 1));
     }
     chart->x_least = isfinite(least) ? least : 0;
     chart->x_most = most;
@@ -145,18 +149,6 @@ static double least_drift(const struct curves *c)
     return isfinite(least) ? least : 0;
 }
 
-static void fill(struct columns *columns, const struct curve *curve)
-{
-    for (uint32_t p = 0; p < curve->count; p++) {
-        const struct curve_point *point = &curve->points[p];
-        columns->values[TIME][p] = point->time_s;
-        columns->values[BYTES][p] = point->bytes;
-        columns->values[LOSS][p] = point->loss;
-        columns->values[ACCURACY][p] = point->accuracy;
-        columns->values[DRIFT][p] = point->drift;
-    }
-}
-
 /* The line of a group: its runs that did not fail, if there are any. */
 static void add_group(struct curves *c, uint32_t group, const struct chart *chart, enum series x,
                       enum series y)
@@ -165,8 +157,12 @@ static void add_group(struct curves *c, uint32_t group, const struct chart *char
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->plan->count; i++)
         if (c->plan->runs[i]->group == group && tally_counts(c->plan, c->outcomes, i))
-            c->runs[count++] = (struct band_run){c->columns[i].values[x], c->columns[i].values[y],
-                                                 c->outcomes[i].curve.count};
+            c->runs[count++] = (struct band_run){
+                .x = value_of(c, i, x, 0),
+                .y = value_of(c, i, y, 0),
+                .count = c->outcomes[i].curve.count,
+                .step = sizeof(struct curve_point) / sizeof(double),
+            };
     band_fill(band, c->runs, count, chart->x_scale,
               x == TIME && chart->x_most > 0 ? chart->x_most : INFINITY);
     c->lines[group] = (struct chart_line){
@@ -209,7 +205,7 @@ static bool is_known(const struct curves *c, enum series series)
     for (uint32_t i = 0; i < c->plan->count; i++) {
         uint32_t count = points_of(c, i);
         for (uint32_t p = 0; p < count; p++)
-            if (isfinite(c->columns[i].values[series][p])) return true;
+            if (isfinite(*value_of(c, i, series, p))) return true;
     }
     return false;
 }
@@ -225,21 +221,17 @@ double picture_curves(struct text *svg, const struct plan *plan, const struct si
                       double top)
 {
     struct curves c = {.plan = plan, .outcomes = outcomes};
-    c.columns = calloc(plan->count, sizeof *c.columns);
     c.runs = calloc(plan->count, sizeof *c.runs);
     c.bands = calloc(plan->groups, sizeof *c.bands);
     c.lines = calloc(plan->groups, sizeof *c.lines);
     double height = 0;
-    if (!c.columns || !c.runs || !c.bands || !c.lines) svg->failed = true;
-    for (uint32_t i = 0; !svg->failed && i < plan->count; i++)
-        fill(&c.columns[i], &outcomes[i].curve);
+    if (!c.runs || !c.bands || !c.lines) svg->failed = true;
     for (int series = LOSS; !svg->failed && series < SERIES; series++) {
         if (!is_known(&c, (enum series)series)) continue;
         for (int x = TIME; x <= BYTES; x++)
             draw_one(svg, &c, (enum series)series, (enum series)x, top + height);
         height += CHART_HEIGHT + GAP;
     }
-    free(c.columns);
     free(c.runs);
     free(c.bands);
     free(c.lines);

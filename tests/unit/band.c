@@ -20,7 +20,7 @@ Test(band, runs_are_read_at_the_same_places_from_where_all_have_begun)
 {
     /* y = x from 0 to 4, and 3 at any x from 1 to 11: after 4 the first one stays as it ended. */
     const double x[] = {0, 4}, y[] = {0, 4}, at[] = {1, 2, 3, 11}, is[] = {3, 3, NAN, 3};
-    const struct band_run runs[] = {{x, y, 2}, {at, is, 4}};
+    const struct band_run runs[] = {{x, y, 2, 1}, {at, is, 4, 1}};
     band_fill(&band, runs, 2, AXIS_LINEAR, INFINITY);
     cr_assert_eq(band.count, BAND_POINTS);
     cr_expect(!band.goes_on);
@@ -43,7 +43,7 @@ Test(band, one_run_keeps_its_points)
 {
     /* But those that are not known, and those past where it is to end: there it has one more. */
     const double x[] = {0, 1, 1, 2, 4}, y[] = {NAN, 5, 6, NAN, 3};
-    const struct band_run run = {x, y, 5};
+    const struct band_run run = {x, y, 5, 1};
     band_fill(&band, &run, 1, AXIS_LINEAR, INFINITY);
     cr_assert_eq(band.count, 3);
     expect_point(0, 1, 5, 5, 5);
@@ -59,7 +59,7 @@ Test(band, runs_without_a_point_are_left_out)
 {
     /* All of them give no band, and nothing is divided by their number. */
     const double x[] = {0, 1}, y[] = {NAN, NAN}, z[] = {2, 4};
-    const struct band_run runs[] = {{x, y, 2}, {x, y, 0}, {x, z, 2}};
+    const struct band_run runs[] = {{x, y, 2, 1}, {x, y, 0, 1}, {x, z, 2, 1}};
     band_fill(&band, runs, 2, AXIS_LINEAR, INFINITY);
     cr_expect_eq(band.count, 0);
     band_fill(&band, runs, 0, AXIS_LINEAR, INFINITY);
