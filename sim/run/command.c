@@ -224,7 +224,6 @@ static int prepare_sim(struct run *run)
                  .loss = s->loss,
                  .again = {.least_us = s->retransmit_us},
                  .threads = run->threads,
-                 .operation_us = SIM_OPERATION_US,
                  .configure = configure,
                  .arg = run},
         .compute = time_of(&s->compute),
@@ -232,11 +231,10 @@ static int prepare_sim(struct run *run)
         .float_ps = FLOAT_PS,
         .step_us = run->trace.times ? sim_trace_us : NULL,
         .step_us_arg = &run->trace,
-        .task = &run->task,
         .shares_roster = s->membership == MEMBERSHIP_STATIC,
         .check_events = CHECK_EVENTS + (uint64_t)CHECK_EVENTS_A_MEMBER * run->nodes,
     };
-    int error = sim_new(&run->sim, &options);
+    int error = sim_new(&run->sim, &options, &run->task);
     if (!error) error = prepare_links(run);
     if (!error)
         error = sim_schedule_init(&run->schedule, run->sim, &s->faults, s->seed, why, sizeof why);

@@ -178,27 +178,21 @@ out:
     return error;
 }
 
-static void again_init(struct parley_sim_again *again)
-{
-    if (again->least_us == 0) again->least_us = 16000;
-    if (again->ways == 0) again->ways = 3;
-    if (again->even == 0) again->even = 6;
-    if (again->most == 0) again->most = 15;
-}
-
-int sim_new(struct parley_sim **result, const struct sim_options *options)
+int sim_new(struct parley_sim **result, const struct sim_options *options,
+            const struct sim_task *task)
 {
     struct parley_sim *sim = calloc(1, sizeof *sim);
     *result = NULL;
     if (!sim) return PARLEY_ENOMEM;
+    struct parley_sim_options *base = &sim->options.base;
     sim->options = *options;
-    again_init(&sim->options.base.again);
-    sim->task = options->task;
-    sim->nodes = options->base.nodes;
-    sim->parameters = options->task->parameters;
-    sim->floats = sim->parameters * (options->base.averaged ? options->base.averaged : 1);
-    sim->run = rng_mix(options->base.seed + UINT64_C(0x7061726c6579)) | 1;
-    sim->draws = rng_init(options->base.seed, UINT64_C(0x6c6174));
+    sim_options_fill(base);
+    sim->task = task;
+    sim->nodes = base->nodes;
+    sim->parameters = task->parameters;
+    sim->floats = sim->parameters * base->averaged;
+    sim->run = rng_mix(base->seed + UINT64_C(0x7061726c6579)) | 1;
+    sim->draws = rng_init(base->seed, UINT64_C(0x6c6174));
     sim->line_level = PARLEY_LOG_DEBUG; /* all that nodes log, if nobody says what to hear */
     sim_queue_init(&sim->queue);
     int error = parley_updates_init(&sim->updates);
@@ -237,14 +231,13 @@ int parley_sim_new(struct parley_sim **sim, const struct parley_sim_options *giv
     struct sim_task task;
     int error = base->work ? sim_program_init(&task, base) : sim_vectors_init(&task, base);
     if (error) return error;
-    options.task = &task;
-    error = sim_new(sim, &options);
+    error = sim_new(sim, &options, &task);
     if (error) {
         sim_task_close(&task);
         return error;
     }
     (*sim)->own_task = task;
-    (*sim)->options.task = (*sim)->task = &(*sim)->own_task;
+    (*sim)->task = &(*sim)->own_task;
     return 0;
 }
 

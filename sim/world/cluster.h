@@ -190,10 +190,6 @@ struct sim_host {
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
 
-/* What an operation on a buffer costs at least. At no cost, settling nodes without latency would
- * exchange for ever in one moment. */
-enum { SIM_OPERATION_US = 20 };
-
 struct sim_call {
     void (*call)(struct parley_sim *sim, void *arg);
     void *arg; /* borrowed */
@@ -205,16 +201,15 @@ struct sim_options {
     uint64_t float_ps; /* an operation's, beside base.operation_us, for each float */
     /* How long a node's step takes, counted from 0, in place of compute; or NULL. */
     uint64_t (*step_us)(const void *arg, uint32_t node, uint64_t step);
-    const void *step_us_arg;     /* borrowed */
-    const struct sim_task *task; /* borrowed */
-    bool shares_roster;          /* all nodes have one table of members */
-    uint64_t check_events;       /* parley_node_check() after each so many events; 0: never */
+    const void *step_us_arg; /* borrowed */
+    bool shares_roster;      /* all nodes have one table of members */
+    uint64_t check_events;   /* parley_node_check() after each so many events; 0: never */
 };
 
 struct parley_sim {
-    struct sim_options options;
-    const struct sim_task *task;
-    struct sim_task own_task; /* of parley_sim_new() */
+    struct sim_options options;  /* filled */
+    const struct sim_task *task; /* borrowed */
+    struct sim_task own_task;    /* of parley_sim_new() */
     struct sim_queue queue;
     struct parley_updates updates; /* of the step being carried out */
     struct sim_host *hosts;        /* [nodes] */
@@ -272,7 +267,9 @@ struct parley_sim {
 
 /* cluster.c */
 void sim_options_fill(struct parley_sim_options *options); /* the defaults, where there is 0 */
-PARLEY_CHECK int sim_new(struct parley_sim **sim, const struct sim_options *options);
+/* What the task has too, counts there. */
+PARLEY_CHECK int sim_new(struct parley_sim **sim, const struct sim_options *options,
+                         const struct sim_task *task);
 void sim_put(struct parley_sim *sim, struct sim_item item);   /* releases the item if it can't */
 void sim_drop(struct parley_sim *sim, struct sim_item *item); /* releases what it owns */
 void sim_fail(struct parley_sim *sim, int error, const char *text); /* the first one stays */

@@ -35,7 +35,7 @@ static int check_config(const struct parley_sim *sim, const struct parley_config
                         size_t size)
 {
     if (config->parameters == sim->parameters && config->vectors == sim->task->vectors &&
-        config->averaged * sim->parameters == sim->floats)
+        config->averaged == sim->options.base.averaged)
         return parley_config_check(config, why, size);
     snprintf(why, size, "parameters, vectors and averaged are not for configure to change");
     return PARLEY_EUSAGE;
@@ -60,7 +60,7 @@ static int core_new(struct sim_host *host, char *why, size_t size)
     config.seeds_count = options->seeds;
     config.parameters = sim->parameters;
     config.vectors = sim->task->vectors;
-    config.averaged = (uint32_t)(sim->floats / sim->parameters);
+    config.averaged = options->averaged;
     config.batch = sim->task->batch;
     config.batch_is_shared = sim->task->batch_is_shared;
     config.model_digest = sim->task->model_digest;

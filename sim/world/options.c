@@ -6,6 +6,18 @@
 
 #define PARAMETERS_MAX (UINT64_C(1) << 32)
 
+/* What an operation on a buffer costs at least. At no cost, settling nodes without latency would
+ * exchange for ever in one moment. */
+enum { OPERATION_US = 20 };
+
+static void fill_again(struct parley_sim_again *again)
+{
+    if (again->least_us == 0) again->least_us = 16000;
+    if (again->ways == 0) again->ways = 3;
+    if (again->even == 0) again->even = 6;
+    if (again->most == 0) again->most = 15;
+}
+
 void sim_options_fill(struct parley_sim_options *options)
 {
     if (options->nodes == 0) options->nodes = 1;
@@ -15,9 +27,10 @@ void sim_options_fill(struct parley_sim_options *options)
     if (options->seeds == 0) options->seeds = 1;
     if (options->samples == 0) options->samples = 1;
     if (options->step_us == 0) options->step_us = 1000;
-    if (options->operation_us == 0) options->operation_us = SIM_OPERATION_US;
+    if (options->operation_us == 0) options->operation_us = OPERATION_US;
     if (options->threads == 0) options->threads = 1;
     if (options->seeds > options->nodes) options->seeds = options->nodes;
+    fill_again(&options->again);
 }
 
 static int check_counts(const struct parley_sim_options *o, char *why, size_t size)

@@ -48,14 +48,12 @@ static void follow_with(uint32_t threads, float momenta[NODES][FLOATS])
                                            .seed = 1,
                                            .seeds = 1,
                                            .threads = threads,
-                                           .operation_us = SIM_OPERATION_US,
                                            .configure = scene_wait_for,
                                            .arg = (void *)(uintptr_t)(NODES - 1)},
                                   .compute = {.low_us = 1000, .high_us = 1000},
-                                  .latency = {.low_us = 100, .high_us = 100},
-                                  .task = &task};
+                                  .latency = {.low_us = 100, .high_us = 100}};
     struct parley_sim *sim;
-    cr_assert_eq(sim_new(&sim, &options), 0);
+    cr_assert_eq(sim_new(&sim, &options, &task), 0);
     scene_train(sim, NODES);
     scene_run(sim, 5 * SECOND);
     for (uint32_t i = 0; i < NODES; i++) {

@@ -106,16 +106,14 @@ static inline struct parley_sim *begin_task(struct ring_scene *scene)
                  .start_us = starts,
                  .configure = configure,
                  .arg = scene,
-                 .operation_us = SIM_OPERATION_US,
                  .threads = 1},
         .compute = {.low_us = scene->compute_us, .high_us = scene->compute_us},
         .latency = {.low_us = scene->latency_us, .high_us = scene->latency_us},
         .float_ps = scene->float_ps,
-        .task = &scene->task,
         .check_events = scene->nodes <= 8 ? 1 : 1000, /* it looks at all members */
     };
     struct parley_sim *sim;
-    int error = sim_new(&sim, &options);
+    int error = sim_new(&sim, &options, &scene->task);
     cr_assert_eq(error, 0, "%s", parley_error_name(error));
     return sim;
 }
