@@ -56,44 +56,30 @@ static void plot_close(struct plot *plot)
     graph_close(&plot->file);
 }
 
-/* Of a graph in a file, n0 to n(n-1) alone. */
-static void leave_strangers(struct plot *plot)
-{
-    struct topology *t = &plot->topology;
-    for (uint32_t a = 0; a < t->n; a++) {
-        char name[16];
-        snprintf(name, sizeof name, "n%" PRIu32, plot->nodes[a]);
-        t->table[a] = topology_place(t->graph, name);
-    }
-}
-
 static int plot_init(struct plot *plot, const struct settings *settings, char *why, size_t size)
 {
     const char *spec = settings->operands[0];
-    enum parley_topology kind;
-    uint32_t degree, n = (uint32_t)settings->nodes;
+    uint32_t n = (uint32_t)settings->nodes;
     bool sized = settings->values[OPTION_ID_NODES].origin > ORIGIN_DEFAULT;
-    int error = topology_parse(spec, &kind, &degree, why, size);
-    if (!error) error = graph_load(&plot->file, spec, &file_reader, why, size);
+    int error = graph_load(&plot->file, spec, &file_reader, why, size);
     if (!error && sized) error = graph_covers(&plot->file, spec, n, why, size);
     if (error) return error;
-    bool read = plot->file.text;
-    if (read && !sized) n = plot->file.graph.nodes;
+    bool whole = plot->file.text && !sized;
+    if (whole) n = plot->file.graph.nodes;
     if (n > NODES_MAX) {
         snprintf(why, size, "%" PRIu32 " nodes are more than the %d that are drawn here", n,
                  NODES_MAX);
         return PARLEY_EUSAGE;
     }
-    error = topology_init(&plot->topology, kind, degree, n, read ? &plot->file.graph : NULL);
+    error = graph_topology(&plot->file, spec, whole ? 0 : n, settings->seed, &plot->topology, why,
+                           size);
+    if (error) return error;
     plot->nodes = malloc(n * sizeof *plot->nodes);
     plot->degrees = malloc(n * sizeof *plot->degrees);
     plot->matrix = malloc((size_t)n * n * sizeof *plot->matrix);
     plot->values = malloc(n * sizeof *plot->values);
-    if (error || !plot->nodes || !plot->degrees || !plot->matrix || !plot->values)
-        return PARLEY_ENOMEM;
+    if (!plot->nodes || !plot->degrees || !plot->matrix || !plot->values) return PARLEY_ENOMEM;
     places_by_name(plot->nodes, n);
-    if (read && sized) leave_strangers(plot);
-    topology_draw(&plot->topology, settings->seed);
     for (uint32_t a = 0; a < n; a++)
         plot->degrees[a] = topology_degree(&plot->topology, a);
     return 0;

@@ -116,35 +116,24 @@ static void draw_title(struct text *svg, const struct settings *settings,
     text_add(svg, "</text>\n");
 }
 
-/* Of a graph that was read from a file, each place's node of it. */
-static void find_names(struct topology *topology, const struct place *places)
-{
-    for (uint32_t i = 0; topology->graph && i < topology->n; i++)
-        topology->table[i] = topology_place(topology->graph, places[i].name);
-}
-
 /* Links at the start, and what to say of them. */
 static int draw_topology(struct text *svg, const struct settings *settings,
                          const struct source_reader *reader, const struct place *places, uint32_t n,
                          char links[64])
 {
+    const char *spec = settings->topology;
     struct topology topology;
     struct graph file;
-    enum parley_topology kind;
-    uint32_t degree;
     char why[512];
-    if (topology_parse(settings->topology, &kind, &degree, links, 64)) return PARLEY_EUSAGE;
-    int error = graph_load(&file, settings->topology, reader, why, sizeof why);
+    int error = graph_load(&file, spec, reader, why, sizeof why);
+    if (!error) error = graph_covers(&file, spec, n, why, sizeof why);
     if (error == PARLEY_EDATA) { /* it could be read as the runs began */
         snprintf(links, 64, "links from a file that has changed, not drawn");
         graph_close(&file);
         return 0;
     }
-    const struct parley_graph *graph = kind == PARLEY_TOPOLOGY_GRAPH ? &file.graph : NULL;
-    if (!error) error = topology_init(&topology, kind, degree, n, graph);
+    if (!error) error = graph_topology(&file, spec, n, settings->seed, &topology, why, sizeof why);
     if (!error) {
-        topology_draw(&topology, settings->seed);
-        find_names(&topology, places);
         uint64_t edges = count_links(&topology);
         if (edges <= GRAPH_EDGES_MAX) draw_links(svg, &topology, places, edges);
         snprintf(links, 64, "%" PRIu64 " links%s", edges,

@@ -143,11 +143,7 @@ static int prepare_job(struct run *run, const struct source *data,
     if (quadratic) run->data.model = "softmax"; /* never trained: data only say what an epoch is */
     int error = quadratic ? check_counted(run->settings, &data->train, why, sizeof why) : 0;
     if (!error) error = job_init(&run->job, &run->data, data, reader, why, sizeof why);
-    if (!error)
-        error = graph_covers(&run->job.graph, run->data.topology, run->nodes, why, sizeof why);
-    if (!error)
-        error = graph_has_room(&run->job.graph, run->data.topology, run->nodes,
-                               (enum parley_strategy)run->data.strategy, why, sizeof why);
+    if (!error) error = graph_fits(&run->job.graph, &run->data, run->nodes, why, sizeof why);
     if (!error && !run->silent) tell_strangers(run);
     if (!error && quadratic) error = sim_quadratic_init(&run->task, run->settings, why, sizeof why);
     if (!error && !quadratic)

@@ -302,10 +302,11 @@ static uint32_t neighbours_of(const struct parley_graph *g, uint32_t n, uint64_t
     return count;
 }
 
-int graph_has_room(const struct graph *graph, const char *topology, uint64_t nodes,
-                   enum parley_strategy strategy, char *why, size_t why_size)
+static int check_room(const struct graph *graph, const struct settings *settings, uint64_t nodes,
+                      char *why, size_t why_size)
 {
     const struct parley_graph *g = &graph->graph;
+    enum parley_strategy strategy = (enum parley_strategy)settings->strategy;
     uint32_t room = parley_strategy_neighbours(strategy);
     for (uint32_t n = 0; room > 0 && n < g->nodes; n++) {
         uint32_t neighbours = neighbours_of(g, n, nodes);
@@ -314,9 +315,33 @@ int graph_has_room(const struct graph *graph, const char *topology, uint64_t nod
                  "%s: \"%s\" has %" PRIu32
                  " neighbours, and --strategy %s averages with at most %" PRIu32
                  " a round; take a graph with fewer",
-                 path_of(topology), g->names[n], neighbours, strategy_name(strategy), room);
+                 path_of(settings->topology), g->names[n], neighbours, strategy_name(strategy),
+                 room);
         return PARLEY_EDATA;
     }
+    return 0;
+}
+
+int graph_fits(const struct graph *graph, const struct settings *settings, uint64_t nodes,
+               char *why, size_t why_size)
+{
+    int error = graph_covers(graph, settings->topology, nodes, why, why_size);
+    return error ? error : check_room(graph, settings, nodes, why, why_size);
+}
+
+int graph_topology(const struct graph *graph, const char *spec, uint32_t nodes, uint64_t seed,
+                   struct topology *topology, char *why, size_t why_size)
+{
+    const struct parley_graph *g = path_of(spec) ? &graph->graph : NULL;
+    enum parley_topology kind;
+    uint32_t degree, place = 0;
+    *topology = (struct topology){0};
+    int error = topology_parse(spec, &kind, &degree, why, why_size);
+    if (!error) error = topology_init(topology, kind, degree, nodes ? nodes : g->nodes, g);
+    if (error) return error;
+    topology_draw(topology, seed);
+    for (uint32_t n = 0; g && n < g->nodes; n++) /* places are in the order of names, too */
+        if (is_among(g, n, nodes)) topology->table[place++] = (uint16_t)n;
     return 0;
 }
 

@@ -9,6 +9,9 @@
 #include "data/source.h"
 #include "parley/config.h"
 
+struct settings;
+struct topology;
+
 struct graph {
     struct parley_graph graph; /* its arrays are owned */
     char *text;                /* that the names lie in; owned */
@@ -31,10 +34,16 @@ PARLEY_CHECK int graph_covers(const struct graph *graph, const char *topology, u
 /* Whether it has links of others, which then are nobody's; a remark that names one of them. */
 bool graph_strangers(const struct graph *graph, const char *topology, uint64_t nodes, char *remark,
                      size_t size);
-/* Whether a round of that strategy has room for the neighbours that each of n0 to n(nodes-1) has
- * among them. PARLEY_EDATA with a line that names the first for which it has not. */
-PARLEY_CHECK int graph_has_room(const struct graph *graph, const char *topology, uint64_t nodes,
-                                enum parley_strategy strategy, char *why, size_t why_size);
+/* Whether n0 to n(nodes-1) can train by the settings' topology: it covers them, and a round of the
+ * strategy has room for the neighbours that each has among them. PARLEY_EDATA likewise. */
+PARLEY_CHECK int graph_fits(const struct graph *graph, const struct settings *settings,
+                            uint64_t nodes, char *why, size_t why_size);
+/* Who averages with whom among n0 to n(nodes-1), which have places by their names, or with 0 nodes
+ * among all of the graph: that of the same spec, which covers those nodes, and is borrowed. To be
+ * closed after any outcome. PARLEY_EUSAGE as topology_parse(), PARLEY_ENOMEM. */
+PARLEY_CHECK int graph_topology(const struct graph *graph, const char *spec, uint32_t nodes,
+                                uint64_t seed, struct topology *topology, char *why,
+                                size_t why_size);
 /* Equal for equal graphs. */
 uint64_t graph_digest(const struct graph *graph);
 

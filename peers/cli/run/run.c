@@ -236,21 +236,14 @@ static void on_tick(uv_timer_t *timer)
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
 /* Each node reads the graph by itself, but none would say who is not in it but that one. */
-static int check_graph(struct run *run, char *why, size_t why_size)
+static int check_graph(struct run *run, const struct graph *graph, char *why, size_t why_size)
 {
     const struct settings *settings = run->settings;
-    struct graph graph;
-    char cause[512] = "";
-    int error = graph_load(&graph, settings->topology, &file_reader, cause, sizeof cause);
-    if (!error)
-        error = graph_covers(&graph, settings->topology, settings->nodes, cause, sizeof cause);
-    if (!error)
-        error = graph_has_room(&graph, settings->topology, settings->nodes,
-                               (enum parley_strategy)settings->strategy, cause, sizeof cause);
-    if (cause[0]) snprintf(why, why_size, "--topology: %s", cause);
-    if (!error && graph_strangers(&graph, settings->topology, settings->nodes, cause, sizeof cause))
-        run_say(run, "--topology: %s", cause);
-    graph_close(&graph);
+    char remark[512];
+    int error = graph_fits(graph, settings, settings->nodes, why, why_size);
+    if (!error &&
+        graph_strangers(graph, settings->topology, settings->nodes, remark, sizeof remark))
+        run_say(run, "--topology: %s", remark);
     return error;
 }
 
@@ -280,6 +273,7 @@ static int load_data(struct run *run, char *why, size_t why_size)
         struct job job;
         struct remarks remarks = {0};
         error = job_init(&job, settings, &source, &file_reader, why, why_size);
+        if (!error) error = check_graph(run, &job.graph, why, why_size);
         if (!error) remarks_of(&remarks, &job.data);
         for (uint32_t i = 0; i < remarks.count; i++)
             run_say(run, "%s", remarks.text[i]);
@@ -313,7 +307,6 @@ static int prepare(struct run *run, char *why, size_t why_size)
             memmove(&run->forward[i], &run->forward[i + 1],
                     (run->forward_count-- - i) * sizeof *run->forward);
     if (!error) error = run_faults_init(run);
-    if (!error) error = check_graph(run, why, why_size);
     return error ? error : load_data(run, why, why_size);
 }
 
