@@ -197,8 +197,7 @@ static void make(void *arg, uint32_t i)
 {
     struct experiment *e = arg;
     const struct source *data = &e->sets[e->set_of[i]].source;
-    e->outcomes[i].error =
-        sim_run(&e->plan.runs[i]->settings, data, e->reader, e->how, &e->outcomes[i]);
+    sim_run(&e->plan.runs[i]->settings, data, e->reader, e->how, &e->outcomes[i]);
 }
 
 static void ended(void *arg, uint32_t i, bool died)

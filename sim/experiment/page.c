@@ -161,7 +161,7 @@ static char *svg_page(const struct plan *plan, const struct sim_outcome *outcome
     text_add(&svg, "</style>\n");
     text_add(&svg, "<rect class=\"back\" width=\"100%%\" height=\"100%%\"/>\n"
                    "<g transform=\"translate(20 14)\">\n");
-    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, 0, &width);
+    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, &width);
     y += picture_curves(&svg, plan, outcomes, y);
     y += effect_charts(&svg, plan, outcomes, y);
     y += add_lines(&svg, notes(plan), y, &width) + 10;
@@ -293,7 +293,7 @@ static char *html_page(const struct plan *plan, const struct sim_outcome *outcom
     text_init(&page, PAGE_BYTES_MAX);
     text_init(&svg, PAGE_BYTES_MAX);
     add_head(&page, plan);
-    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, 0, &width);
+    double width = PICTURE_WIDTH, y = picture_legend(&svg, plan, &width);
     y += picture_curves(&svg, plan, outcomes, y);
     add_svg(&page, &svg, width, y, false);
     add_taken(&page, "<p class=\"note\">", notes(plan), "</p>\n");

@@ -17,7 +17,7 @@ enum { CHART_WIDTH = 470, CHART_HEIGHT = 260, GAP = 20, LEGEND_ROW = 20, LEGEND_
 
 /* ---- Legend ---------------------------------------------------------------------------------- */
 
-double picture_legend(struct text *svg, const struct plan *plan, double top, double *width)
+double picture_legend(struct text *svg, const struct plan *plan, double *width)
 {
     uint32_t shown = plan->groups < LEGEND_MAX ? plan->groups : LEGEND_MAX, columns;
     size_t widest = 0;
@@ -33,7 +33,7 @@ double picture_legend(struct text *svg, const struct plan *plan, double top, dou
     if (columns > shown) columns = shown;
     for (uint32_t g = 0; g < shown; g++) {
         double x = g % columns * (*width / (double)columns) + 4;
-        double y = top + 14 + g / columns * LEGEND_ROW;
+        double y = 14 + g / columns * LEGEND_ROW;
         chart_sample(svg, g, x, y);
         text_add(svg, "<text x=\"%.1f\" y=\"%.1f\">", x + 38, y);
         chart_text(svg, labels[g] ? labels[g] : "");
@@ -42,7 +42,7 @@ double picture_legend(struct text *svg, const struct plan *plan, double top, dou
     }
     double height = (shown + columns - 1) / columns * LEGEND_ROW + 10;
     if (shown == plan->groups) return height;
-    text_add(svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">and %u more</text>\n", top + height + 4,
+    text_add(svg, "<text class=\"dim\" x=\"4\" y=\"%.1f\">and %u more</text>\n", height + 4,
              plan->groups - shown);
     return height + LEGEND_ROW;
 }

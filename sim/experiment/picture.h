@@ -14,9 +14,9 @@ enum { PICTURE_WIDTH = 960 };
 /* About the width of a character, in the font of text and in the smaller one of tables. */
 #define PICTURE_CHARACTER 6.8
 
-/* Each draws from `top` down and returns the height it took; a failure is the text's. The legend
- * makes *width, PICTURE_WIDTH or more, as large as its widest label needs. */
-double picture_legend(struct text *svg, const struct plan *plan, double top, double *width);
+/* Each draws from `top` down, the legend from 0, and returns the height it took; a failure is the
+ * text's. The legend makes *width, PICTURE_WIDTH or more, as large as its widest label needs. */
+double picture_legend(struct text *svg, const struct plan *plan, double *width);
 double picture_curves(struct text *svg, const struct plan *plan, const struct sim_outcome *outcomes,
                       double top);
 double picture_topologies(struct text *svg, const struct plan *plan,

@@ -96,6 +96,12 @@ static bool run_heeds(const struct plan_run *run, enum option_id id)
     return heeds && settings_optimizer_heeds(settings->optimizer, id);
 }
 
+static void drop(struct plan_run *run)
+{
+    settings_close(&run->settings);
+    free(run);
+}
+
 static int add_run(struct plan *plan, const struct contender *contender, const char *const *texts,
                    struct plan_run *run, char *why)
 {
@@ -105,8 +111,7 @@ static int add_run(struct plan *plan, const struct contender *contender, const c
         bool own = strchr(contender->text, '=') != NULL;
         snprintf(why, SETTINGS_WHY_BYTES, "%s%.200s%s%.800s", own ? "--compare: \"" : "",
                  own ? contender->text : "", own ? "\": " : "", clause);
-        settings_close(&run->settings);
-        free(run);
+        drop(run);
         return error;
     }
     for (uint32_t i = 0; i < plan->axes_count; i++)
@@ -332,8 +337,7 @@ static int add_single(struct plan *plan, uint32_t first, uint64_t number, char *
     for (uint32_t i = first; i + 1 < plan->count; i++) {
         if (!alike(&plan->runs[i]->settings, &run->settings)) continue;
         plan->count--;
-        settings_close(&run->settings);
-        free(run);
+        drop(run);
         return 0;
     }
     run->group = group_of(plan, run, plan->count - 1 == first);
@@ -369,12 +373,6 @@ int plan_init(struct plan *plan, const struct settings *base, char why[SETTINGS_
         error = add_single(plan, first, number, why);
     plan->planned = plan->count;
     return error;
-}
-
-static void drop(struct plan_run *run)
-{
-    settings_close(&run->settings);
-    free(run);
 }
 
 /* Runs of a group stand together. */

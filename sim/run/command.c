@@ -395,8 +395,8 @@ uint32_t sim_run_nodes(const struct settings *settings)
     return nodes;
 }
 
-int sim_run(const struct settings *settings, const struct source *data,
-            const struct source_reader *reader, unsigned how, struct sim_outcome *outcome)
+void sim_run(const struct settings *settings, const struct source *data,
+             const struct source_reader *reader, unsigned how, struct sim_outcome *outcome)
 {
     struct run run = {
         .settings = settings,
@@ -420,7 +420,7 @@ int sim_run(const struct settings *settings, const struct source *data,
     }
     curve_close(&outcome->curve);
     int closed = sim_report_close(&run.report);
-    outcome->error = error = error ? error : closed;
+    outcome->error = error ? error : closed;
     sim_schedule_close(&run.schedule);
     parley_sim_free(run.sim);
     sim_trace_close(&run.trace);
@@ -431,7 +431,6 @@ int sim_run(const struct settings *settings, const struct source *data,
     job_close(&run.job);
     free(run.starts);
     free(run.mean);
-    return error;
 }
 
 int sim_command(const struct settings *settings, const struct source_reader *reader,

@@ -13,12 +13,11 @@ enum sim_run_how {
 
 /* settings: finished, without sweeps; data: borrowed, may be shared by runs in other threads;
  * reader: of other files that settings name.
- * outcome: zeroed but for its fates, which are NULL or have sim_run_nodes() places. Returns the
- * outcome's error, which has been said: PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED,
- * PARLEY_EUSAGE, PARLEY_ENOMEM. */
-PARLEY_CHECK int sim_run(const struct settings *settings, const struct source *data,
-                         const struct source_reader *reader, unsigned how,
-                         struct sim_outcome *outcome);
+ * outcome: zeroed but for its fates, which are NULL or have sim_run_nodes() places. Its error has
+ * been said: PARLEY_ENO_AGREEMENT, PARLEY_EINVARIANT, PARLEY_EDIVERGED, PARLEY_EUSAGE,
+ * PARLEY_ENOMEM. */
+void sim_run(const struct settings *settings, const struct source *data,
+             const struct source_reader *reader, unsigned how, struct sim_outcome *outcome);
 
 /* The nodes of a run, with those that join later. */
 uint32_t sim_run_nodes(const struct settings *settings);
