@@ -162,15 +162,35 @@ static void strike_node(struct parley_sim *sim, const struct fault_spec *spec, u
     }
 }
 
-static void tell(struct sim_planned *planned)
+static void tell(const struct sim_schedule *schedule, const char *kind, const char *target)
 {
-    struct sim_schedule *schedule = planned->schedule;
-    const struct fault_spec *spec = planned->spec;
-    const char *kind = fault_kind_text(spec->kind);
-    if (!schedule->on_fault) return;
-    if (spec->target == FAULT_GROUPS) schedule->on_fault(kind, spec->name, schedule->arg);
+    if (schedule->on_fault) schedule->on_fault(kind, target, schedule->arg);
+}
+
+static void tell_begin(const struct sim_planned *planned)
+{
+    const char *kind = fault_kind_text(planned->spec->kind);
+    if (planned->spec->target == FAULT_GROUPS) tell(planned->schedule, kind, planned->spec->name);
     for (uint32_t i = 0; i < planned->count; i++)
-        schedule->on_fault(kind, schedule->sim->names[planned->nodes[i]], schedule->arg);
+        tell(planned->schedule, kind, planned->schedule->sim->names[planned->nodes[i]]);
+}
+
+/* In the words of `run`, for a node or, where that is NULL, for groups. held: another fault of the
+ * kind has the node; where that shows in how it goes on, it is told again. */
+static void tell_end(const struct sim_planned *planned, const struct sim_host *host, bool held)
+{
+    const struct fault_spec *spec = planned->spec;
+    const char *target = host ? planned->schedule->sim->names[host->index] : spec->name;
+    char ended[32];
+    snprintf(ended, sizeof ended, "%s-end", fault_kind_text(spec->kind));
+    if (spec->kind == FAULT_PAUSE) {
+        if (host->paused && !held) tell(planned->schedule, "resume", target);
+    } else if (spec->kind == FAULT_RESTART) {
+        bool later = spec->lasting.kind != FAULT_NEVER; /* else it was told of with the beginning */
+        if (host->state != SIM_HOST_UP && !held && later) tell(planned->schedule, "start", target);
+    } else {
+        tell(planned->schedule, held ? fault_kind_text(spec->kind) : ended, target);
+    }
 }
 
 static bool holds(const struct sim_planned *planned, uint32_t node)
@@ -218,9 +238,13 @@ static void end(struct parley_sim *sim, void *arg)
     if (planned->over) return;
     planned->over = true;
     if (spec->kind == FAULT_PAUSE) planned->schedule->woke_us = sim->queue.now_us;
-    if (spec->target == FAULT_GROUPS) separate(sim, spec, false);
+    if (spec->target == FAULT_GROUPS) {
+        tell_end(planned, NULL, false);
+        separate(sim, spec, false);
+    }
     for (uint32_t i = 0; i < planned->count; i++) {
         const struct fault_spec *left = still(planned->schedule, spec->kind, planned->nodes[i]);
+        tell_end(planned, &sim->hosts[planned->nodes[i]], left != NULL);
         strike_node(sim, left ? left : spec, planned->nodes[i], left != NULL);
     }
     if (is_wall(spec->kind)) walls_again(planned->schedule);
@@ -263,7 +287,7 @@ static void strike(struct parley_sim *sim, void *arg)
     planned->struck = ++schedule->strikes;
     double progress = fmax(schedule->progress, sim_schedule_passed(schedule));
     planned->last = (by_budget ? spec->when.share : progress) + spec->lasting.share;
-    tell(planned);
+    tell_begin(planned);
     if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
     for (uint32_t i = 0; i < planned->count; i++)
         strike_node(sim, spec, planned->nodes[i], true);

@@ -21,7 +21,8 @@ struct sim_schedule {
     uint32_t strikes;
     uint64_t begun_us, time_us; /* a budget of time, and since when it counts; 0: none as yet */
     uint64_t woke_us;           /* when a pause last ended */
-    /* Told of each fault as it is carried out. */
+    /* Told of each fault as it is carried out, and as it ends: then its kind is "resume" of a
+     * pause, "start" of a restart, else "slow-end" and so on. */
     void (*on_fault)(const char *kind, const char *target, void *arg);
     void *arg;
 };

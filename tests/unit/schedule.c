@@ -1,12 +1,24 @@
 /* schedule.c: whom a simulated fault strikes, until when, and what holds where several overlap. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
+#include <string.h>
+
 #include "run/schedule.h"
 
 #define SECOND UINT64_C(1000000)
 
 static struct faults faults;
 static struct sim_schedule schedule;
+
+static char told[256];
+
+static void on_fault(const char *kind, const char *target, void *arg)
+{
+    (void)arg;
+    size_t length = strlen(told);
+    snprintf(told + length, sizeof told - length, "%s %s, ", kind, target);
+}
 
 static struct parley_sim *scene(const struct parley_sim_options *options, const char *list)
 {
@@ -171,4 +183,35 @@ Test(schedule, half_of_the_nodes_are_half_though_some_are_started_later)
     cr_assert_gt(late, 0);
     cr_assert_not(parley_sim_live(sim, 19));
     close_scene(sim);
+}
+
+/* What is told of those faults within eight seconds. */
+static void expect_told(const char *list, const char *expected)
+{
+    struct parley_sim *sim = four(list);
+    schedule.on_fault = on_fault;
+    told[0] = '\0';
+    run_until(sim, 8);
+    cr_expect_str_eq(told, expected, "%s: %s", list, told);
+    close_scene(sim);
+}
+
+Test(schedule, the_end_of_a_fault_is_told_as_run_tells_it)
+{
+    expect_told("pause:n0@1s+4s slow=2:n1@2s+4s restart:n2@3s+4s",
+                "pause n0, slow n1, restart n2, resume n0, slow-end n1, start n2, ");
+    expect_told("loss=0.1:n3@1s+2s partition:n0|n1@2s+2s",
+                "loss n3, partition n0|n1, loss-end n3, partition-end n0|n1, ");
+    /* What held the node before does again, and is told again. */
+    expect_told("slow=2:n1@1s+3s slow=4:n1@2s+1s", "slow n1, slow n1, slow n1, slow-end n1, ");
+}
+
+Test(schedule, an_end_that_changes_nothing_is_not_told)
+{
+    /* Somebody who is killed wakes no more; who is held by another fault, too, goes on after it. */
+    expect_told("pause:n0@1s+2s kill:n0@2s", "pause n0, kill n0, ");
+    expect_told("pause:n1@1s+2s pause:n1@2s+2s", "pause n1, pause n1, resume n1, ");
+    expect_told("restart:n2@1s+2s restart:n2@2s+2s", "restart n2, restart n2, start n2, ");
+    /* It is up again at once. */
+    expect_told("restart:n3@1s", "restart n3, ");
 }
