@@ -7,6 +7,7 @@
  *
  *   network/:
  *   network.c, link.c   connections, bytes    route.c      lines, latency, loss
+ *   deliver.c   what of them comes to cores
  *
  *   compute/:
  *   operations.c  when TAKE, ADD, ... happen  vectors.c    what they compute

@@ -108,6 +108,13 @@ void sim_message_free(struct parley_sim *sim, struct sim_message *message);
 void sim_message_put(struct sim_message *message, enum sim_kind kind, uint64_t time_us);
 void sim_message_left(struct sim_message *message);
 
+/* ---- deliver.c ------------------------------------------------------------------------------- */
+
+/* Shows a frame to the test's hook; false if the message's end did not outlive that. */
+bool sim_frame_seen(struct sim_message *message, bool arriving);
+/* CONNECTED to RECEIVED, for a process that is up and awake. */
+void sim_network_event(struct parley_sim *sim, struct sim_item *item);
+
 /* ---- network.c ------------------------------------------------------------------------------- */
 
 void sim_dial(struct sim_host *host, uint32_t conn, const char *address);
@@ -117,9 +124,6 @@ void sim_send(struct sim_host *host, const struct parley_update *update);
 
 /* Items of the network itself. */
 void sim_network_item(struct parley_sim *sim, struct sim_item *item);
-
-/* CONNECTED to RECEIVED, for a process that is up and awake. */
-void sim_network_event(struct parley_sim *sim, struct sim_item *item);
 
 /* The host's process has ended: by itself (all is flushed), killed (reset) or silently. */
 enum sim_network_end { SIM_NETWORK_FLUSH, SIM_NETWORK_RESET, SIM_NETWORK_SILENT };
