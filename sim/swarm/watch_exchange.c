@@ -31,20 +31,21 @@ static bool side_of(const struct parley_node *node, uint32_t id, struct side *si
                                   .sequence = doubt->sequence,
                                   .peer = doubt->initiator,
                                   .named = WATCH_NOBODY,
-                                  .weight = (float)doubt->weight,
-                                  .outer = doubt->trains && node->strategy->mix};
+                                  .weight = (float)doubt->delta.weight,
+                                  .outer = doubt->delta.trains && node->strategy->mix};
             return true;
         }
         const struct slot *slot = &node->exchange.slots[op->owner];
         uint64_t peer = record_of(node, slot->peer)->boot;
         bool initiates = slot->role == INITIATOR;
-        *side = (struct side){.initiates = initiates,
-                              .initiator = initiates ? self : peer,
-                              .sequence = slot->sequence,
-                              .peer = peer,
-                              .named = slot->weight > 0 && !initiates ? WATCH_NOBODY : slot->own,
-                              .weight = (float)slot->weight,
-                              .outer = slot->trains && node->strategy->mix};
+        *side =
+            (struct side){.initiates = initiates,
+                          .initiator = initiates ? self : peer,
+                          .sequence = slot->sequence,
+                          .peer = peer,
+                          .named = slot->delta.weight > 0 && !initiates ? WATCH_NOBODY : slot->own,
+                          .weight = (float)slot->delta.weight,
+                          .outer = slot->delta.trains && node->strategy->mix};
         return true;
     }
     return false;
@@ -218,7 +219,7 @@ void watch_slots(struct sim_watch *watch, struct sim_host *host)
         h->slots[role].sequence = slot->sequence;
         h->slots[role].since_us = watch->sim->queue.now_us;
         bool names = slot->state == (role == INITIATOR ? SLOT_OFFERED : SLOT_STREAMING) &&
-                     (role == INITIATOR || slot->weight <= 0);
+                     (role == INITIATOR || slot->delta.weight <= 0);
         if (names && h->snapshots[slot->own % WATCH_BUFFERS].holds < h->issued)
             sim_watch_fail(watch->sim, host->index,
                            "a snapshot is named that lacks a delta decided before");

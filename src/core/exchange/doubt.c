@@ -18,14 +18,12 @@
 #include <string.h>
 
 #include "core/exchange/exchange.h"
-#include "core/exchange/pairing.h"
 #include "core/exchange/slot.h"
 #include "core/link/connection.h"
 #include "core/membership/membership.h"
 #include "core/out.h"
 #include "core/plant.h"
 #include "core/state.h"
-#include "core/training/training.h"
 
 enum { ASK_MIN_US = 200000, ASK_MAX_US = 5000000, SILENT_US = 10000000, FORGET_US = 600000000 };
 
@@ -56,10 +54,10 @@ static void ask(struct parley_node *node, struct doubt *doubt)
     doubt->backoff_us = doubt->backoff_us * 2 < ASK_MAX_US ? doubt->backoff_us * 2 : ASK_MAX_US;
 }
 
-static void count_dropped(struct parley_node *node, double mass, float factor)
+static void count_dropped(struct parley_node *node, const struct delta *delta)
 {
     node->ledger.dropped += !PLANTED(DROP_UNCOUNTED);
-    node->ledger.mass_dropped += fabs(mass) * (double)factor;
+    node->ledger.mass_dropped += fabs(delta->mass) * (double)delta_factor(delta);
 }
 
 static void drop(struct parley_node *node, struct doubt *doubt)
@@ -67,7 +65,7 @@ static void drop(struct parley_node *node, struct doubt *doubt)
     doubt->state = DOUBT_FREE;
     out_log(node, PARLEY_LOG_DEBUG, "exchange %u with %s is given up", doubt->sequence,
             record_of(node, doubt->member)->name);
-    count_dropped(node, doubt->mass, slot_factor(0, doubt->share, doubt->clip));
+    count_dropped(node, &doubt->delta);
 }
 
 /* What it had decided went with it: another process has its name by now. */
@@ -89,16 +87,8 @@ void doubt_open(struct parley_node *node, struct slot *slot)
                                 .initiator = record_of(node, slot->peer)->boot,
                                 .member = slot->peer,
                                 .sequence = slot->sequence,
-                                .share = slot->share,
-                                .round = slot->round,
-                                .line = slot->line,
-                                .trains = slot->trains,
-                                .weight = slot->weight,
-                                .clip = slot->clip,
+                                .delta = slot->delta,
                                 .buffer = slot->theirs,
-                                .wide = slot_wide(node, slot),
-                                .mass = slot->mass,
-                                .gap = slot->gap,
                                 .since_us = node->now_us,
                                 .backoff_us = ASK_MIN_US};
         slot->theirs = free_buffer;
@@ -144,8 +134,7 @@ void doubt_finish(struct parley_node *node)
 {
     const struct slot *slot = &node->exchange.slots[RESPONDER];
     doubt_drop_all(node);
-    if (slot->state == SLOT_READY)
-        count_dropped(node, slot->mass, slot_factor(0, slot->share, slot->clip));
+    if (slot->state == SLOT_READY) count_dropped(node, &slot->delta);
 }
 
 void doubt_ask(struct parley_node *node, struct conn *conn,
@@ -167,28 +156,13 @@ void doubt_ask(struct parley_node *node, struct conn *conn,
     connection_send(node, conn, WIRE_OUTCOME, &answer);
 }
 
-static void add(struct parley_node *node, struct doubt *doubt, int index)
-{
-    float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
-    if (doubt->weight > 0) {
-        training_weigh(node, OP_DOUBT_ADD, index, doubt->buffer, doubt->weight);
-        return;
-    }
-    if (doubt->trains && node->strategy->mix)
-        factor = node->strategy->mix(node, NONE, doubt->buffer, factor);
-    struct parley_update *update =
-        out_vector(node, PARLEY_UPDATE_ADD, OP_DOUBT_ADD, index, doubt->buffer);
-    update->vector.factor = factor;
-    update->vector.wide = doubt->wide;
-}
-
 static void resolve(struct parley_node *node, int index, uint32_t outcome)
 {
     struct doubt *doubt = &node->exchange.doubts[index];
     if (outcome == MESSAGE_COMMITTED) {
         doubt->state = DOUBT_ADDING;
         node->exchange.decided++;
-        add(node, doubt, index);
+        delta_add(node, &doubt->delta, OP_DOUBT_ADD, index, NONE, doubt->buffer);
     } else if (outcome == MESSAGE_ABORTED) {
         doubt->state = DOUBT_FREE;
         node->ledger.aborted++;
@@ -210,7 +184,7 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
         struct doubt *doubt = &node->exchange.doubts[i];
         bool open =
             doubt->state == DOUBT_ASKED || (PLANTED(APPLY_AGAIN) && doubt->state == DOUBT_ADDING);
-        if (doubt->trains && !exchange_may_mix(node)) continue; /* it is asked again */
+        if (doubt->delta.trains && !exchange_may_mix(node)) continue; /* it is asked again */
         if (open && doubt->initiator == frame->initiator && doubt->sequence == frame->sequence)
             resolve(node, i, frame->outcome);
     }
@@ -219,14 +193,10 @@ void doubt_outcome(struct parley_node *node, const struct message_outcome_frame 
 void doubt_done(struct parley_node *node, int index)
 {
     struct doubt *doubt = &node->exchange.doubts[index];
-    struct message_exchange message = {.sequence = doubt->sequence};
-    struct conn *conn = connection_of(node, doubt->member);
     doubt->state = DOUBT_FREE;
     node->exchange.added++;
-    float factor = slot_factor(doubt->weight, doubt->share, doubt->clip);
-    exchange_applied(node, doubt->member, factor, doubt->mass, doubt->gap);
-    if (!doubt->trains) pairing_mixed(node, doubt->member, doubt->round, doubt->line);
-    if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
+    delta_added(node, &doubt->delta, doubt->member);
+    exchange_say_applied(node, doubt->member, doubt->sequence);
 }
 
 void doubt_live(struct parley_node *node, struct conn *conn)

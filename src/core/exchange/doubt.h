@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/exchange/delta.h"
 #include "core/wire/message.h"
 #include "parley/node.h"
 
@@ -27,11 +28,9 @@ struct doubt {
     enum doubt_state state;
     uint64_t initiator; /* boot */
     int member;
-    uint32_t sequence, round, line;
-    bool trains;
-    double share, weight, clip;
-    uint32_t buffer, wide;
-    double mass, gap;
+    uint32_t sequence;
+    struct delta delta;
+    uint32_t buffer;
     uint64_t since_us, ask_us, backoff_us;
 };
 

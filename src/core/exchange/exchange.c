@@ -91,7 +91,7 @@ static bool is_twice(const struct parley_node *node, const struct slot *other, i
 {
     if (!slot_is_open(other) || other->peer != member) return false;
     if (other->state > SLOT_OFFERED) return true;
-    bool behind = offer->line == other->line && offer->round < other->round;
+    bool behind = offer->line == other->delta.line && offer->round < other->delta.round;
     return !behind && self_of(node)->boot > record_of(node, member)->boot;
 }
 
@@ -108,8 +108,8 @@ static void stream_as_responder(struct parley_node *node, struct slot *slot)
 static void await_push(struct parley_node *node, struct slot *slot,
                        const struct message_exchange *message)
 {
-    slot->gap = message->samples;
-    slot->mass = 0;
+    slot->delta.gap = message->samples;
+    slot->delta.mass = 0;
     slot->taken = true;
     slot->fresh = false;
     slot->version = node->training.version;
@@ -156,24 +156,24 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     slot->conn = conn->id;
     slot->sequence = message->sequence;
     bool twice = message->open || slot_is_open(other);
-    slot->share = twice ? SHARE_TWO_AT_ONCE : pairing_share(node, conn->member, message);
+    slot->delta.share = twice ? SHARE_TWO_AT_ONCE : pairing_share(node, conn->member, message);
     slot->received = slot->sent = slot->peer_ready = false;
     conn->used_us = node->now_us;
     slot_code(node, slot, message->coded && slot_wants_codec(node));
-    answer.share = slot->share;
+    answer.share = slot->delta.share;
     answer.coded = slot->coded;
     answer.samples = slot->samples = node->training.part;
     answer.radius = robust_radius(node);
     slot->radius = fmin(answer.radius, message->radius);
-    slot->gap = message->samples - slot->samples;
-    slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN;
-    slot->weight = message->weight;
-    slot->round = message->round;
-    slot->line = message->line;
+    slot->delta.gap = message->samples - slot->samples;
+    slot->delta.trains = phase_of(node) == PARLEY_PHASE_TRAIN;
+    slot->delta.weight = message->weight;
+    slot->delta.round = message->round;
+    slot->delta.line = message->line;
     connection_send(node, conn, WIRE_ACCEPT, &answer);
     slot_expect(node, slot, WIRE_STREAM_OFFER);
     slot_begin_quick(node, slot);
-    if (slot->weight > 0)
+    if (slot->delta.weight > 0)
         await_push(node, slot, message);
     else if (slot_finds_fresh(node, slot))
         stream_as_responder(node, slot);
@@ -192,7 +192,7 @@ void exchange_store(struct parley_node *node, int index, struct parley_update *u
 {
     const struct slot *slot = &node->exchange.slots[index];
     update->store.diffs = slot->state == SLOT_STREAMING && slot->taken && !slot->coded &&
-                          slot->weight <= 0 && slot_wide(node, slot) == 1;
+                          slot->delta.weight <= 0 && slot->delta.wide == 1;
     update->store.other = named(node, slot)->own;
 }
 
@@ -202,7 +202,7 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
     if (slot->state != SLOT_STREAMING || !ready) return;
     slot_move(node, slot, SLOT_DIFFING);
     slot->pending++;
-    if (slot->weight > 0) {
+    if (slot->delta.weight > 0) {
         push_sum_check(node, (int)slot->role, slot->theirs);
         return;
     }
@@ -210,7 +210,7 @@ static void diff_if_complete(struct parley_node *node, struct slot *slot)
         out_vector(node, PARLEY_UPDATE_DIFF, OP_DIFF, (int)slot->role, slot->theirs);
     update->vector.other = named(node, slot)->own;
     update->vector.coded = slot->coded;
-    update->vector.wide = slot_wide(node, slot);
+    update->vector.wide = slot->delta.wide;
     update->vector.draw = slot->draw;
 }
 
@@ -270,12 +270,12 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
         slot_abort(node, slot, EXCHANGE_NON_FINITE, true);
         return;
     }
-    if (slot->weight <= 0) slot->mass = event->done.mass;
+    if (slot->delta.weight <= 0) slot->delta.mass = event->done.mass;
     slot->norm_sq = event->done.norm_sq;
     slot->own_norm_sq = event->done.own_norm_sq;
-    slot->clip = 1;
+    slot->delta.clip = 1;
     if (node->config.robust) {
-        slot->clip = robust_clip(slot->radius, slot->norm_sq);
+        slot->delta.clip = robust_clip(slot->radius, slot->norm_sq);
         if (slot->drawn) robust_seen(node, slot->norm_sq);
         slot->drawn = false;
     }
@@ -302,23 +302,25 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
     training_averaged(node, gap, (double)factor);
 }
 
+void exchange_say_applied(struct parley_node *node, int initiator, uint32_t sequence)
+{
+    struct message_exchange message = {.sequence = sequence};
+    struct conn *conn = connection_of(node, initiator);
+    if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
+}
+
 static void added(struct parley_node *node, struct slot *slot)
 {
-    float factor = slot_factor(slot->weight, slot->share, slot->clip);
-    exchange_applied(node, slot->peer, factor, slot->mass, slot->gap);
-    if (!slot->trains) pairing_mixed(node, slot->peer, slot->round, slot->line);
-    if (slot->weight <= 0) {
-        double norm_sq = slot->norm_sq * slot->clip * slot->clip;
+    delta_added(node, &slot->delta, slot->peer);
+    if (slot->delta.weight <= 0) {
+        double norm_sq = slot->norm_sq * slot->delta.clip * slot->delta.clip;
         drift_pair(node, norm_sq, slot->own_norm_sq);
         period_pair(node, norm_sq);
     }
-    if (slot->role == RESPONDER) {
-        struct message_exchange message = {.sequence = slot->sequence};
-        struct conn *conn = connection_of(node, slot->peer);
-        if (conn) connection_send(node, conn, WIRE_APPLIED, &message);
-    } else if (node->leaving) {
+    if (slot->role == RESPONDER)
+        exchange_say_applied(node, slot->peer, slot->sequence);
+    else if (node->leaving)
         exchange_left(node, slot->peer);
-    }
     slot_end(node, slot);
 }
 

@@ -3,6 +3,7 @@
  *   exchange.c  the whole of it: the responder's side, frames, broken links, timers
  *   offer.c     the initiator's side
  *   slot.c      what both sides do alike
+ *   delta.c     what it adds to the model
  *   doubt.c     what became of it, where the decision was not heard
  *   period.c    how often
  *   pairing.c   with whom while the node settles
@@ -123,6 +124,8 @@ bool exchange_is_sane(const struct message_exchange *message);
 /* A delta of <r, d> = mass is in x, times factor; gap: of the two parts of the cluster's samples.
  */
 void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap);
+/* Its initiator may forget that it has decided it. */
+void exchange_say_applied(struct parley_node *node, int initiator, uint32_t sequence);
 /* This node leaves and is done with `peer`: the two have averaged, or that one leaves too. */
 void exchange_left(struct parley_node *node, int peer);
 /* The newest outcome of an exchange this node initiated, as asked for. */

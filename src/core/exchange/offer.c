@@ -160,24 +160,24 @@ static void offer(struct parley_node *node, struct slot *slot, struct conn *conn
     slot_move(node, slot, SLOT_OFFERED);
     conn->used_us = node->now_us;
     slot->samples = node->training.part;
-    slot->trains = phase_of(node) == PARLEY_PHASE_TRAIN && !node->leaving;
-    slot->weight = 0;
-    if (slot->trains && node->strategy->pushes) {
-        slot->weight = push_sum_weight(node);
-        slot->samples *= slot->weight / node->training.weight;
+    slot->delta.trains = phase_of(node) == PARLEY_PHASE_TRAIN && !node->leaving;
+    slot->delta.weight = 0;
+    if (slot->delta.trains && node->strategy->pushes) {
+        slot->delta.weight = push_sum_weight(node);
+        slot->samples *= slot->delta.weight / node->training.weight;
     }
     slot->radius = robust_radius(node);
     struct message_exchange message = {.sequence = slot->sequence,
                                        .samples = slot->samples,
                                        .radius = slot->radius,
-                                       .weight = slot->weight,
+                                       .weight = slot->delta.weight,
                                        .coded = slot_wants_codec(node),
                                        .open = slot_is_open(&node->exchange.slots[RESPONDER])};
     pairing_say(node, &message);
     connection_send(node, conn, WIRE_OFFER, &message);
-    slot->round = message.round;
-    slot->line = message.line;
-    slot->share = pairing_share(node, slot->peer, &message);
+    slot->delta.round = message.round;
+    slot->delta.line = message.line;
+    slot->delta.share = pairing_share(node, slot->peer, &message);
     /* What goes in one chunk goes along, and saves the way there and back; while training most
      * offers find a busy node. */
     slot->eager = phase_of(node) == PARLEY_PHASE_SETTLE && vector_bytes(node) <= conn->chunk_bytes;
@@ -356,7 +356,7 @@ static uint64_t patience_us(const struct parley_node *node, const struct slot *s
 {
     const struct member *m = member_of(node, slot->peer);
     uint64_t most_us = node->config.progress_timeout_us, wait_us = PATIENCE_US;
-    if (!m || !slot->trains) return most_us;
+    if (!m || !slot->delta.trains) return most_us;
     if (3 * node->exchange.answers_us > wait_us) wait_us = 3 * node->exchange.answers_us;
     if (m->patience_us > wait_us) wait_us = m->patience_us;
     return wait_us < most_us - m->unanswered_us ? wait_us : most_us - m->unanswered_us;
@@ -371,7 +371,7 @@ bool offer_unanswered(struct parley_node *node, struct slot *slot)
 {
     struct member *m = member_of(node, slot->peer);
     uint64_t waited_us = patience_us(node, slot), most_us = node->config.progress_timeout_us;
-    bool gives_up = m && slot->trains && m->unanswered_us + waited_us < most_us;
+    bool gives_up = m && slot->delta.trains && m->unanswered_us + waited_us < most_us;
     if (m) m->unanswered_us = gives_up ? m->unanswered_us + waited_us : 0;
     if (!gives_up) return false;
     m->asked_us = slot->progress_us;
@@ -407,8 +407,8 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
                     const struct message_exchange *message)
 {
     if (slot->state != SLOT_OFFERED) return;
-    bool pushes = slot->weight > 0;
-    bool shares = message->share == slot->share || message->share == SHARE_ALONE ||
+    bool pushes = slot->delta.weight > 0;
+    bool shares = message->share == slot->delta.share || message->share == SHARE_ALONE ||
                   message->share == SHARE_TWO_AT_ONCE;
     bool codes = node->config.codec != PARLEY_CODEC_FP32 || node->config.averaged > 1;
     if ((!pushes && !shares) || (message->coded && (!codes || slot->eager)) ||
@@ -417,10 +417,10 @@ void offer_accepted(struct parley_node *node, struct slot *slot,
         return;
     }
     slot_code(node, slot, message->coded);
-    slot->share = PLANTED(OTHER_SHARE) ? SHARE_ALONE : message->share;
-    slot->gap = pushes ? -slot->samples : message->samples - slot->samples;
+    slot->delta.share = PLANTED(OTHER_SHARE) ? SHARE_ALONE : message->share;
+    slot->delta.gap = pushes ? -slot->samples : message->samples - slot->samples;
     slot->radius = fmin(slot->radius, message->radius);
-    slot->mass = 0;
+    slot->delta.mass = 0;
     slot->progress_us = node->now_us;
     node->ledger.started++;
     slot_move(node, slot, SLOT_STREAMING);
@@ -443,6 +443,6 @@ void offer_ready(struct parley_node *node, struct slot *slot)
 {
     slot->peer_ready = true;
     slot->progress_us = node->now_us;
-    bool pushes = slot->weight > 0 && slot->state == SLOT_STREAMING;
+    bool pushes = slot->delta.weight > 0 && slot->state == SLOT_STREAMING;
     if (slot->state == SLOT_READY || pushes) offer_commit(node, slot);
 }

@@ -188,13 +188,9 @@ void slot_code(struct parley_node *node, struct slot *slot, bool coded)
     const struct record *initiator =
         slot->role == INITIATOR ? self_of(node) : record_of(node, (uint32_t)slot->peer);
     slot->coded = coded;
+    slot->delta.wide = coded ? node->config.averaged : 1;
     slot->encoded = coded && node->config.codec == PARLEY_CODEC_FP32; /* as it stands */
     slot->draw = rng_mix(initiator->boot) + slot->sequence;
-}
-
-uint32_t slot_wide(const struct parley_node *node, const struct slot *slot)
-{
-    return slot->coded ? node->config.averaged : 1;
 }
 
 uint32_t slot_copies(const struct parley_node *node, const struct slot *slot,
@@ -210,7 +206,7 @@ static uint64_t stream_bytes(const struct parley_node *node, const struct slot *
 {
     const struct parley_config *c = &node->config;
     enum parley_codec codec = slot->coded ? c->codec : PARLEY_CODEC_FP32;
-    return slot_wide(node, slot) * codec_bytes(codec, c->codec_part, c->parameters);
+    return slot->delta.wide * codec_bytes(codec, c->codec_part, c->parameters);
 }
 
 void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream kind)
@@ -224,7 +220,7 @@ static void encode(struct parley_node *node, struct slot *slot)
     slot->pending++;
     struct parley_update *update =
         out_vector(node, PARLEY_UPDATE_ENCODE, OP_ENCODE, (int)slot->role, slot->own);
-    update->vector.wide = slot_wide(node, slot);
+    update->vector.wide = slot->delta.wide;
     update->vector.draw = slot->draw;
 }
 
@@ -242,11 +238,6 @@ void slot_stream(struct parley_node *node, struct slot *slot)
     node->outflows[flow].end = stream_bytes(node, slot);
 }
 
-float slot_factor(double weight, double share, double clip)
-{
-    return weight > 0 ? 1 : (float)(share * clip);
-}
-
 static void trade_buffers(struct slot *slot)
 {
     uint32_t own = slot->own;
@@ -256,24 +247,17 @@ static void trade_buffers(struct slot *slot)
 
 void slot_add(struct parley_node *node, struct slot *slot)
 {
+    struct delta delta = slot->delta;
+    bool pushed = delta.weight > 0;
     node->exchange.decided++;
     slot_move(node, slot, SLOT_ADDING);
     slot->pending++;
-    if (slot->weight > 0) {
-        bool gives = slot->role == INITIATOR;
-        training_weigh(node, OP_ADD, (int)slot->role, gives ? slot->own : slot->theirs,
-                       gives ? -slot->weight : slot->weight);
-        return;
-    }
-    float factor = slot_factor(slot->weight, slot->share, slot->clip);
-    if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) factor = 0;
-    if (slot->trains && node->strategy->mix)
-        factor = node->strategy->mix(node, (int)slot->own, slot->theirs, factor);
-    struct parley_update *update =
-        out_vector(node, PARLEY_UPDATE_ADD, OP_ADD, (int)slot->role, slot->theirs);
-    update->vector.factor = factor;
-    update->vector.wide = slot_wide(node, slot);
-    if (!slot->quick || !slot->sent) return;
+    if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) delta.share = 0;
+    if (pushed && slot->role == INITIATOR) /* it has that much less */
+        training_weigh(node, OP_ADD, INITIATOR, slot->own, -delta.weight);
+    else
+        delta_add(node, &delta, OP_ADD, (int)slot->role, (int)slot->own, slot->theirs);
+    if (pushed || !slot->quick || !slot->sent) return;
     /* At the same boundary the snapshot of the next exchange, which need not wait for one then;
      * over d, which is in the cache as it is added. */
     trade_buffers(slot);

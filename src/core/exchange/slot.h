@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/exchange/delta.h"
 #include "core/transfer/flow.h"
 #include "core/wire/message.h"
 #include "parley/node.h"
@@ -53,28 +54,24 @@ struct slot {
     int peer; /* member */
     uint32_t conn;
     uint32_t sequence; /* the initiator's count of its offers */
-    double share;  /* of d, that each side adds; of the initiator's before ACCEPT: as it expects */
-    bool trains;   /* it began while this node trained */
-    double weight; /* pushed one way, and not d: push_sum.c; 0: none */
-    double radius, clip;  /* robust.c: of d; what it is to be shortened by, or 1 */
+    struct delta delta;
+    double radius;        /* robust.c: of d */
     bool drawn;           /* this node had drawn that peer, which shows no distance yet for it */
     uint32_t own, theirs; /* buffers; theirs becomes d */
     uint32_t spare;       /* a third, where there are three vectors */
     bool taken, received, sent, peer_ready;
-    uint32_t round, line; /* as offered: pairing.h */
-    bool eager;           /* initiator: its snapshot goes along with the offer */
-    bool coded;           /* both snapshots go as is done in training: all vectors, by the codec */
-    bool encoded;         /* `own` stands as it goes out */
-    uint64_t draw;        /* of what a subset holds: the same at both ends */
-    uint64_t version;     /* of the snapshot */
-    uint64_t holds;       /* how many of the decided deltas the snapshot holds */
-    bool fresh;           /* `own` holds a snapshot that no exchange uses */
-    bool behind;          /* the snapshot before lacked a delta that the other slot had decided */
-    bool quick;           /* exchanges follow each other so fast that such a one is of use */
-    uint64_t ended;       /* own step count when the last exchange ended */
-    double mass, norm_sq, own_norm_sq;
-    double samples; /* this node's part of the cluster's samples, as told to the peer; ... */
-    double gap;     /* ... and what the peer's was more */
+    bool eager;       /* initiator: its snapshot goes along with the offer */
+    bool coded;       /* both snapshots go as is done in training: all vectors, by the codec */
+    bool encoded;     /* `own` stands as it goes out */
+    uint64_t draw;    /* of what a subset holds: the same at both ends */
+    uint64_t version; /* of the snapshot */
+    uint64_t holds;   /* how many of the decided deltas the snapshot holds */
+    bool fresh;       /* `own` holds a snapshot that no exchange uses */
+    bool behind;      /* the snapshot before lacked a delta that the other slot had decided */
+    bool quick;       /* exchanges follow each other so fast that such a one is of use */
+    uint64_t ended;   /* own step count when the last exchange ended */
+    double norm_sq, own_norm_sq;
+    double samples; /* this node's part of the cluster's samples, as told to the peer */
     uint64_t progress_us, keepalive_us;
     uint32_t pending; /* operations under way on its buffers */
     uint32_t tries;   /* initiator: peers that said BUSY in a row, ... */
@@ -109,8 +106,6 @@ void slots_stale(struct parley_node *node);
 bool slot_wants_codec(const struct parley_node *node);
 /* Both know now how snapshots go out: `coded` or not. */
 void slot_code(struct parley_node *node, struct slot *slot, bool coded);
-/* How many vectors it averages. */
-uint32_t slot_wide(const struct parley_node *node, const struct slot *slot);
 /* Its buffers, as copies of a whole state's vectors stand in them. Returns how many those are. */
 uint32_t slot_copies(const struct parley_node *node, const struct slot *slot,
                      uint32_t buffers[PARLEY_VECTORS_MAX]);
@@ -120,8 +115,6 @@ void slot_keep(struct parley_node *node, struct slot *slot, const struct parley_
 void slot_expect(struct parley_node *node, struct slot *slot, enum wire_stream kind);
 /* The own one goes out, once it is encoded. */
 void slot_stream(struct parley_node *node, struct slot *slot);
-/* What d is multiplied by as it is added: of one that was pushed (weight > 0) all of it. */
-float slot_factor(double weight, double share, double clip);
 /* It is decided. */
 void slot_add(struct parley_node *node, struct slot *slot);
 
