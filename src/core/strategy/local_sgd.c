@@ -95,9 +95,9 @@ static void put_to_use(struct parley_node *node)
     const struct ring *ring = ring_of(node);
     uint32_t own = ring_buffer(node, RING_OWN);
     bool given = node->fetch.serving || fetch_takes_state(node);
-    bool busy = strategy_is_sent(node, own) || (has_slow(node) && given);
+    bool busy = flow_is_sent(node, own) || (has_slow(node) && given);
     for (uint32_t i = 0; i < node->strategy->kept; i++)
-        busy = busy || strategy_is_sent(node, strategy_buffer(node, i));
+        busy = busy || flow_is_sent(node, strategy_buffer(node, i));
     if (busy) return;
     move(node, own, 0, ring_buffer(node, RING_RESULT + ring->result),
          (float)(1 / ring->sum.divisor));

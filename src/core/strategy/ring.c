@@ -198,7 +198,7 @@ static void pull(struct parley_node *node, const struct message_strategy *place)
     struct conn *conn = connection_of(node, ring->left);
     uint32_t buffer = ring_buffer(node, RING_RESULT + !ring->result);
     bool sane = place->count > 0 && place->weight > 0 && place->value >= 0 && place->value <= 1;
-    if (!conn || ring->pending > 0 || strategy_is_sent(node, buffer) || !sane) return;
+    if (!conn || ring->pending > 0 || flow_is_sent(node, buffer) || !sane) return;
     abandon(node);
     ring->pull = *place;
     ring->pull_conn = conn->id;
@@ -362,7 +362,7 @@ static void rest(struct parley_node *node)
     bool met = ring->left == NONE || place_of(node, ring->left);
     bool wanted = training_wants(node) || (ring->use->goes_on && ring_is_awaited(node));
     if (!ring->made && met && !is_aside(node) && !ring->ending && !node->leaving && wanted &&
-        !strategy_is_sent(node, own)) {
+        !flow_is_sent(node, own)) {
         ring->stage = RING_MAKING;
         ring->use->make(node, own);
     } else if (ring->made) {

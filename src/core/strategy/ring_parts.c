@@ -266,9 +266,9 @@ static void begin(struct parley_node *node)
 {
     struct ring *ring = ring_of(node);
     uint32_t next = ring_buffer(node, RING_RESULT + !ring->result);
-    if (ring->pending > 0 || ring_owes(node) || strategy_is_sent(node, next) ||
-        strategy_is_sent(node, ring_buffer(node, RING_OWN)) ||
-        strategy_is_sent(node, ring_buffer(node, RING_PARTIAL)))
+    if (ring->pending > 0 || ring_owes(node) || flow_is_sent(node, next) ||
+        flow_is_sent(node, ring_buffer(node, RING_OWN)) ||
+        flow_is_sent(node, ring_buffer(node, RING_PARTIAL)))
         return;
     ring_parts_forget(node);
     ring->now = (struct ring_try){

@@ -91,8 +91,8 @@ void rounds_made(struct parley_node *node, bool finite, uint64_t before)
 static bool is_sent(const struct parley_node *node)
 {
     bool has_short = node->strategy->buffers > ROUNDS_SHORT;
-    return strategy_is_sent(node, strategy_buffer(node, ROUNDS_OWN)) ||
-           (has_short && strategy_is_sent(node, strategy_buffer(node, ROUNDS_SHORT)));
+    return flow_is_sent(node, strategy_buffer(node, ROUNDS_OWN)) ||
+           (has_short && flow_is_sent(node, strategy_buffer(node, ROUNDS_SHORT)));
 }
 
 static void end_if_over(struct parley_node *node)

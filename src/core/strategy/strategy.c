@@ -164,19 +164,31 @@ struct parley_update *strategy_combine(struct parley_node *node, uint32_t buffer
 bool strategy_send(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
                    int number)
 {
-    return flow_send_part(node, conn, part, number) != NONE;
-}
-
-bool strategy_is_sent(const struct parley_node *node, uint32_t buffer)
-{
-    return flow_is_sent(node, buffer);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < node->outflows_count; i++)
+        taken += node->outflows[i].active && node->outflows[i].slot == FLOW_STRATEGY;
+    if (taken == node->strategy->outflows) return false;
+    int place =
+        flow_send(node, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1, FLOW_STRATEGY);
+    assert(place != NONE && part->size > 0);
+    struct outflow *out = &node->outflows[place];
+    out->part = part->part;
+    out->number = number;
+    out->from = out->offset = part->offset;
+    out->end = part->offset + part->size;
+    return true;
 }
 
 void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
                      const struct strategy_part *part)
 {
     assert(inflow >= 0 && (uint32_t)inflow < node->strategy->inflows);
-    flow_expect_part(node, &node->inflows[inflow], conn, part);
+    struct inflow *in = &node->inflows[inflow];
+    flow_forget(node, in);
+    flow_expect(node, in, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1);
+    in->part = part->part;
+    in->from = in->offset = part->offset;
+    in->end = part->offset + part->size;
 }
 
 void strategy_forget(struct parley_node *node, int inflow)

@@ -15,7 +15,7 @@
  *                  strategy_expect() before (so ask for floats, and expect them before you ask):
  *                  what nobody expects is dropped. Both name it by tag and part, the connection
  *                  being the third; a part that is whole and undamaged comes as ->received().
- *                  A buffer that strategy_is_sent() still holds for must not be written there.
+ *                  A buffer that flow_is_sent() still holds for must not be written there.
  *   small talk     connection_send(node, conn, WIRE_STRATEGY, &message_strategy); ->frame(). Frames
  *                  and floats of one connection come in the order in which they were sent. A
  *                  connection may end at any time without its peer being dead: ->closed(), later
@@ -65,7 +65,7 @@ struct strategy {
     bool on_ring;        /* ring.h: it needs links to 2 log2 n members at a time */
     uint32_t nodes_max;  /* no more are let in; 0: as many as the table of members has room for */
     size_t size;         /* of strategy_state */
-    uint32_t buffers, kept;     /* kept: at most STRATEGY_KEPT_MAX */
+    uint32_t buffers, kept;     /* kept: at most FLOW_KEPT_MAX */
     uint32_t inflows, outflows; /* streams expected, and sent, at a time */
     uint32_t lanes, lanes_max;  /* inflows that have a buffer, too: of large models, and of small */
 
@@ -105,8 +105,6 @@ struct strategy {
 
     bool (*stop)(struct parley_node *node);
 };
-
-enum { STRATEGY_KEPT_MAX = 2 };
 
 const struct strategy *strategy_of(enum parley_strategy strategy);
 /* As --strategy has it; of any number. */
@@ -152,7 +150,6 @@ struct strategy_part {
 /* False: all `outflows` places are taken. `number` comes back with sent(). */
 bool strategy_send(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
                    int number);
-bool strategy_is_sent(const struct parley_node *node, uint32_t buffer);
 /* inflow < inflows; what it expected before is forgotten. */
 void strategy_expect(struct parley_node *node, int inflow, uint32_t conn,
                      const struct strategy_part *part);

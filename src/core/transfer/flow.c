@@ -53,24 +53,6 @@ int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, ui
     return place;
 }
 
-int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
-                   int number)
-{
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < node->outflows_count; i++)
-        taken += node->outflows[i].active && node->outflows[i].slot == FLOW_STRATEGY;
-    if (taken == node->strategy->outflows) return NONE;
-    int place =
-        flow_send(node, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1, FLOW_STRATEGY);
-    assert(place != NONE && part->size > 0);
-    struct outflow *out = &node->outflows[place];
-    out->part = part->part;
-    out->number = number;
-    out->from = out->offset = part->offset;
-    out->end = part->offset + part->size;
-    return place;
-}
-
 bool flow_is_sent(const struct parley_node *node, uint32_t buffer)
 {
     for (uint32_t i = 0; i < node->outflows_count; i++) {
@@ -231,16 +213,6 @@ void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enu
     in->from = in->offset = 0;
     in->end = vector_bytes(node);
     memcpy(in->buffers, buffers, vectors * sizeof *buffers);
-}
-
-void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn,
-                      const struct strategy_part *part)
-{
-    flow_forget(node, in);
-    flow_expect(node, in, conn, WIRE_STREAM_STRATEGY, part->tag, &part->buffer, 1);
-    in->part = part->part;
-    in->from = in->offset = part->offset;
-    in->end = part->offset + part->size;
 }
 
 void flow_forget(struct parley_node *node, struct inflow *in)

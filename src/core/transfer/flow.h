@@ -11,13 +11,15 @@
 #include <stdint.h>
 #include <xxhash.h>
 
-#include "core/strategy/strategy.h"
 #include "core/wire/wire.h"
 #include "parley/node.h"
 
+struct conn;
+
 enum {
     OUTFLOWS_MAX = 10, /* six fetches served, four for exchanges; a strategy's come on top */
-    FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + STRATEGY_KEPT_MAX
+    FLOW_KEPT_MAX = 2, /* buffers of a strategy that travel together with the trainer's vectors */
+    FLOW_VECTORS_MAX = PARLEY_VECTORS_MAX + FLOW_KEPT_MAX
 };
 
 /* In the place of a slot: neither an exchange nor a fetch. */
@@ -56,8 +58,6 @@ struct inflow {
 
 int flow_send(struct parley_node *node, uint32_t conn, enum wire_stream kind, uint32_t sequence,
               const uint32_t *buffers, uint32_t vectors, int slot); /* NONE: all places taken */
-int flow_send_part(struct parley_node *node, uint32_t conn, const struct strategy_part *part,
-                   int number);
 /* Some stream still reads that buffer. */
 bool flow_is_sent(const struct parley_node *node, uint32_t buffer);
 void flow_abort(struct parley_node *node, int outflow);
@@ -70,8 +70,6 @@ uint64_t flow_deadline(const struct parley_node *node);
 struct inflow *flow_in(struct parley_node *node, uint32_t i);
 void flow_expect(struct parley_node *node, struct inflow *in, uint32_t conn, enum wire_stream kind,
                  uint32_t sequence, const uint32_t *buffers, uint32_t vectors);
-void flow_expect_part(struct parley_node *node, struct inflow *in, uint32_t conn,
-                      const struct strategy_part *part);
 void flow_forget(struct parley_node *node, struct inflow *in);
 
 /* A chunk: its head, then what it can take of the rest; `error` is set when the connection must be
