@@ -210,13 +210,6 @@ static uint64_t alive_deadline(const struct parley_node *node)
     return node->fetch.serving ? node->fetch.alive_us : NEVER;
 }
 
-/* Of what is served and in the driver's hands. */
-static uint64_t serving_deadline(const struct parley_node *node, const struct outflow *out)
-{
-    bool waits = out->active && !out->aborted && out->slot == NONE && out->in_flight > 0;
-    return waits ? out->moved_us + node->config.progress_timeout_us : NEVER;
-}
-
 /* No answer. Where nothing else was heard since over that link, the next question would fare no
  * better: what a line has swallowed for long TCP says again after as long a pause. */
 static void give_up(struct parley_node *node)
@@ -245,20 +238,12 @@ void fetch_timers(struct parley_node *node)
     if (gone || node->now_us >= asking_deadline(node)) give_up(node);
     if (fetch->state == FETCH_CONNECTING && out_room(node)) connect(node);
     if (node->now_us >= alive_deadline(node)) say_alive(node);
-    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++)
-        if (node->now_us >= serving_deadline(node, &node->outflows[i]))
-            connection_stalled(node, node->outflows[i].conn);
 }
 
 uint64_t fetch_deadline(const struct parley_node *node)
 {
     uint64_t at_us = asking_deadline(node), alive_us = alive_deadline(node);
-    if (alive_us < at_us) at_us = alive_us;
-    for (uint32_t i = 0; node->outflows_active > 0 && i < node->outflows_count; i++) {
-        uint64_t serving_us = serving_deadline(node, &node->outflows[i]);
-        if (serving_us < at_us) at_us = serving_us;
-    }
-    return at_us;
+    return alive_us < at_us ? alive_us : at_us;
 }
 
 /* ---- Serving --------------------------------------------------------------------------------- */

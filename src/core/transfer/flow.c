@@ -23,7 +23,7 @@ enum {
     CHUNK_BYTES_MIN = 4 * 1024,
     CHUNK_FAST_US = 25000,
     CHUNK_SLOW_US = 100000,
-    STALL_TIMES = 6 /* a line that has become slow still takes a large chunk */
+    STALL_TIMES = 6
 };
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -164,10 +164,13 @@ void flow_pump(struct parley_node *node)
     }
 }
 
+/* A line that has become slow still takes a large chunk; but who fetches a model asks another by
+ * then. */
 static uint64_t stalls_us(const struct parley_node *node, const struct outflow *out)
 {
-    bool waits = out->active && out->in_flight > 0;
-    return waits ? out->moved_us + STALL_TIMES * node->config.progress_timeout_us : NEVER;
+    bool waits = out->active && out->in_flight > 0, fetched = out->slot == NONE && !out->aborted;
+    uint64_t times = fetched ? 1 : STALL_TIMES;
+    return waits ? out->moved_us + times * node->config.progress_timeout_us : NEVER;
 }
 
 void flow_timers(struct parley_node *node)
