@@ -112,7 +112,7 @@ void fuzz_frame_seeds(fuzz_emit *emit, void *context)
             m.probe = (struct message_probe){1, 2};
             break;
         default:
-            m.exchange = (struct message_exchange){1, 1, 1, 1, 9, 8, 1, 2, 0.5, 0.25, 0.5, 100, 3};
+            m.exchange = (struct message_exchange){1, 1, 1, 1, 9, 8, 1, 2, 0.5, 0.25, 0.5, 3};
         }
         size_t size = message_encode((enum wire_type)type, &m, bytes, sizeof bytes);
         FUZZ_CHECK(size > 0);

@@ -194,7 +194,6 @@ static size_t any_frame(struct lone *lone, enum wire_type type, uint8_t *bytes, 
             .samples = (double)any_number(),
             .weight = (double)life_below(2),
             .radius = (double)any_number(),
-            .retry_us = any_number(),
             .reason = any_number()};
     }
     return message_encode(type, &m, bytes, capacity);

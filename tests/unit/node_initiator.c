@@ -46,7 +46,6 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
 /* The offer `m` to the peer at `conn` ends: it is busy, or they average. */
 static void to_ended(struct lone *lone, uint32_t conn, struct message_exchange *m, bool busy)
 {
-    m->retry_us = 1000;
     if (busy) {
         lone_say(lone, conn, WIRE_BUSY, m);
     } else {
@@ -301,20 +300,12 @@ Test(node_initiator, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
 
 Test(node_initiator, an_absurd_answer_to_an_offer_ends_it)
 {
-    /* Proves that a share that nobody expects aborts, and that a busy peer waits a second at
-     * most, whatever it asks for. */
+    /* Proves that a share that nobody expects aborts. */
     struct lone *lone = plain_node();
     uint32_t conn = training_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = 0.3};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     cr_assert(ledger(lone).started == 0);
-    lone_free(lone);
-
-    lone = plain_node();
-    conn = training_peer(lone, "a", 1);
-    m = (struct message_exchange){.sequence = to_offered(lone, conn, 1), .retry_us = UINT32_MAX};
-    lone_say(lone, conn, WIRE_BUSY, &m);
-    cr_assert_leq(lone->node->members[1].busy_us, lone->now_us + 1000000);
     lone_free(lone);
 }
 
@@ -539,7 +530,7 @@ Test(node_initiator, who_does_not_answer_an_offer_is_not_asked_again_before_it_i
         lone_done_all(lone);
         if (slot->state != SLOT_OFFERED) continue;
         cr_assert_eq(slot->conn, b);
-        busy = (struct message_exchange){.sequence = slot->sequence, .retry_us = 1000};
+        busy = (struct message_exchange){.sequence = slot->sequence};
         lone_say(lone, b, WIRE_BUSY, &busy);
         lone_run(lone, 100000);
     }

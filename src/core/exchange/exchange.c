@@ -143,7 +143,6 @@ static void on_offer(struct parley_node *node, struct conn *conn,
     if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
     if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member, message) ||
         !exchange_is_due(node, other) || pairing_refuses(node, message)) {
-        answer.retry_us = BUSY_RETRY_US;
         node->ledger.busy++;
         connection_send(node, conn, WIRE_BUSY, &answer);
         return;

@@ -333,10 +333,8 @@ void offer_busy(struct parley_node *node, struct slot *slot, bool refused,
                 const struct message_exchange *message)
 {
     if (slot->state != SLOT_OFFERED) return;
-    uint64_t wait_us = refused ? NOBODY_RETRY_US : message->retry_us;
-    if (wait_us > 1000000) wait_us = 1000000;
     struct member *m = member_of(node, slot->peer);
-    if (m) m->busy_us = node->now_us + wait_us;
+    if (m) m->busy_us = node->now_us + (refused ? NOBODY_RETRY_US : BUSY_RETRY_US);
     /* One that leaves too, as when all are interrupted at once, takes nothing over. */
     if (node->leaving && refused && message->reason == EXCHANGE_NOT_TRAINING)
         exchange_left(node, slot->peer);

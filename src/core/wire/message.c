@@ -127,7 +127,6 @@ static const struct field exchange_fields[] = {F(struct message_exchange, sequen
                                                F(struct message_exchange, samples, "n", F64),
                                                F(struct message_exchange, weight, "w", F64),
                                                F(struct message_exchange, radius, "cl", F64),
-                                               F(struct message_exchange, retry_us, "t", U32),
                                                F(struct message_exchange, reason, "why", U32),
                                                END};
 

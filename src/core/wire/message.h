@@ -147,7 +147,6 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */
     double weight;           /* OFFER: of what is pushed one way, with the samples; else 0 */
     double radius;           /* OFFER, ACCEPT: robust.c; at least 0 */
-    uint32_t retry_us;       /* BUSY */
     uint32_t reason;         /* REFUSE, ABORT: enum exchange_reason */
 };
 
