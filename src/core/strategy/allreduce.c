@@ -84,6 +84,5 @@ const struct strategy strategy_allreduce = {
     .steps = ring_steps,
     .done = done,
     RING_STRATEGY,
-    .adopted = ring_adopted,
     .stop = ring_stop,
 };

@@ -158,31 +158,21 @@ static bool stop(struct parley_node *node)
     return ring_stop(node);
 }
 
+#define COMMON                                                                                     \
+    RING_STRATEGY, .size = sizeof(struct local), .begin = begin, .advance = advance,               \
+                   .limit = limit, .done = done, .stop = stop
+
 const struct strategy strategy_local_sgd = {
     .name = "local-sgd",
     .mix_every = 8,
-    .size = sizeof(struct local),
     .buffers = RING_BUFFERS,
-    .begin = begin,
-    .advance = advance,
-    .limit = limit,
-    .done = done,
-    RING_STRATEGY,
-    .adopted = ring_adopted,
-    .stop = stop,
+    COMMON,
 };
 
 const struct strategy strategy_diloco = {
     .name = "diloco",
     .mix_every = 50,
-    .size = sizeof(struct local),
     .buffers = RING_BUFFERS + KEPT,
     .kept = KEPT,
-    .begin = begin,
-    .advance = advance,
-    .limit = limit,
-    .done = done,
-    RING_STRATEGY,
-    .adopted = ring_adopted,
-    .stop = stop,
+    COMMON,
 };
