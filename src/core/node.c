@@ -160,25 +160,20 @@ static void node_pump(struct parley_node *node)
     flow_pump(node);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static uint64_t node_deadline(const struct parley_node *node)
 {
     uint64_t at = seeds_deadline(node);
-    at = least(at, hello_deadline(node));
-    at = least(at, connection_deadline(node));
-    at = least(at, membership_deadline(node));
-    at = least(at, exchange_deadline(node));
-    at = least(at, doubt_deadline(node));
-    at = least(at, fetch_deadline(node));
-    at = least(at, flow_deadline(node));
-    at = least(at, drift_deadline(node));
-    at = least(at, training_deadline(node));
-    at = least(at, strategy_deadline(node));
-    return least(at, agreement_deadline(node));
+    at = earlier(at, hello_deadline(node));
+    at = earlier(at, connection_deadline(node));
+    at = earlier(at, membership_deadline(node));
+    at = earlier(at, exchange_deadline(node));
+    at = earlier(at, doubt_deadline(node));
+    at = earlier(at, fetch_deadline(node));
+    at = earlier(at, flow_deadline(node));
+    at = earlier(at, drift_deadline(node));
+    at = earlier(at, training_deadline(node));
+    at = earlier(at, strategy_deadline(node));
+    return earlier(at, agreement_deadline(node));
 }
 
 void parley_node_step(struct parley_node *node, const struct parley_event *event,

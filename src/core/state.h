@@ -42,6 +42,12 @@
 
 #define NEVER UINT64_MAX
 
+/* Of two times. */
+static inline uint64_t earlier(uint64_t a_us, uint64_t b_us)
+{
+    return a_us < b_us ? a_us : b_us;
+}
+
 struct parley_node {
     struct parley_config config;
     char cluster[PARLEY_NAME_SIZE];

@@ -180,7 +180,7 @@ static bool one_is_far(const struct parley_node *node)
 static void wait_for_words(struct parley_node *node)
 {
     uint64_t until_us = node->now_us + WORDS * sketches_interval_us(node);
-    if (until_us < node->drift.hold_us) node->drift.hold_us = until_us;
+    node->drift.hold_us = earlier(node->drift.hold_us, until_us);
 }
 
 static void measure(struct parley_node *node)
@@ -314,7 +314,7 @@ uint64_t drift_deadline(const struct parley_node *node)
     uint64_t at_us = NEVER;
     if (phase_of(node) != PARLEY_PHASE_SETTLE) return NEVER;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends[i] > node->now_us && ends[i] < at_us) at_us = ends[i];
+        if (ends[i] > node->now_us) at_us = earlier(at_us, ends[i]);
     return at_us;
 }
 

@@ -239,7 +239,7 @@ uint64_t doubt_deadline(const struct parley_node *node)
     uint64_t at = NEVER;
     for (int i = 0; i < DOUBTS_MAX; i++) {
         const struct doubt *doubt = &node->exchange.doubts[i];
-        if (doubt->state == DOUBT_ASKED && doubt->ask_us < at) at = doubt->ask_us;
+        if (doubt->state == DOUBT_ASKED) at = earlier(at, doubt->ask_us);
     }
     return at;
 }

@@ -507,16 +507,13 @@ void exchange_timers(struct parley_node *node)
 uint64_t exchange_deadline(const struct parley_node *node)
 {
     uint64_t at = NEVER;
-    for (int role = 0; role < ROLES; role++) {
-        uint64_t slot_at = slot_deadline(node, &node->exchange.slots[role]);
-        if (slot_at < at) at = slot_at;
-    }
+    for (int role = 0; role < ROLES; role++)
+        at = earlier(at, slot_deadline(node, &node->exchange.slots[role]));
     const struct exchange *e = &node->exchange;
     bool waits = e->slots[INITIATOR].state == SLOT_IDLE &&
                  (node->leaving || phase_of(node) == PARLEY_PHASE_TRAIN ||
                   phase_of(node) == PARLEY_PHASE_SETTLE);
-    if (waits && e->retry_us > node->now_us && e->retry_us < at) at = e->retry_us;
-    if (waits && period_goes_on(node) && e->next_us > node->now_us && e->next_us < at)
-        at = e->next_us;
+    if (waits && e->retry_us > node->now_us) at = earlier(at, e->retry_us);
+    if (waits && period_goes_on(node) && e->next_us > node->now_us) at = earlier(at, e->next_us);
     return at;
 }

@@ -157,8 +157,7 @@ static void close_least_used(struct parley_node *node)
 /* A deadline of one more connection: at the latest that of a HELLO from now. */
 static void wait_for_hello(struct parley_node *node)
 {
-    uint64_t at_us = node->now_us + node->config.hello_timeout_us;
-    if (at_us < node->next_conn_us) node->next_conn_us = at_us;
+    node->next_conn_us = earlier(node->next_conn_us, node->now_us + node->config.hello_timeout_us);
 }
 
 static struct conn *conn_open(struct parley_node *node, uint32_t id, const char *address,
@@ -476,8 +475,8 @@ void connection_timers(struct parley_node *node)
         uint64_t at_us = conn_deadline(node, conn);
         if (node->now_us >= at_us && out_room(node))
             give_up(node, conn);
-        else if (at_us < node->next_conn_us)
-            node->next_conn_us = at_us;
+        else
+            node->next_conn_us = earlier(node->next_conn_us, at_us);
     }
 }
 

@@ -102,6 +102,6 @@ void redial_timers(struct parley_node *node)
             continue;
         if (out_room(node)) connection_want(node, (int)i);
         uint64_t at_us = node->now_us + node->config.redial_min_us;
-        if (at_us < node->next_redial_us) node->next_redial_us = at_us;
+        node->next_redial_us = earlier(node->next_redial_us, at_us);
     }
 }

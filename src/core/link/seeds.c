@@ -148,7 +148,7 @@ void seeds_ended(struct parley_node *node, int index, bool was_live)
             seed->backoff_us = node->config.redial_max_us;
     }
     seed->dialing = false;
-    if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
+    node->next_seed_us = earlier(node->next_seed_us, seed->next_us);
 }
 
 void seeds_log(struct parley_node *node, int index, const char *what)
@@ -216,7 +216,7 @@ void seeds_timers(struct parley_node *node)
             else if (dial(node, (int)i))
                 continue;
         }
-        if (seed->next_us < node->next_seed_us) node->next_seed_us = seed->next_us;
+        node->next_seed_us = earlier(node->next_seed_us, seed->next_us);
     }
 }
 
@@ -241,6 +241,5 @@ void seeds_give_up(struct parley_node *node)
 
 uint64_t seeds_deadline(const struct parley_node *node)
 {
-    uint64_t join_at = join_deadline(node);
-    return join_at < node->next_seed_us ? join_at : node->next_seed_us;
+    return earlier(join_deadline(node), node->next_seed_us);
 }

@@ -238,12 +238,11 @@ static void schedule(struct parley_node *node, bool news)
         gossip->news_sent = node->roster->news;
     }
     gossip->next_us = gossip->paid_us;
-    if (gossip->spurt_us > node->now_us && gossip->spurt_us < gossip->next_us)
-        gossip->next_us = gossip->spurt_us;
-    if (node->roster->news > gossip->news_sent && gossip->news_us < gossip->next_us)
-        gossip->next_us = gossip->news_us;
-    if (gossip->want_us > node->now_us && gossip->want_us < gossip->next_us)
-        gossip->next_us = gossip->want_us;
+    if (gossip->spurt_us > node->now_us)
+        gossip->next_us = earlier(gossip->next_us, gossip->spurt_us);
+    if (node->roster->news > gossip->news_sent)
+        gossip->next_us = earlier(gossip->next_us, gossip->news_us);
+    if (gossip->want_us > node->now_us) gossip->next_us = earlier(gossip->next_us, gossip->want_us);
 }
 
 void gossip_pump(struct parley_node *node)

@@ -88,9 +88,8 @@ static uint64_t suspicion_us(const struct parley_node *node, uint32_t confirmati
 /* So long it has to be heard of, if that is less than it had. */
 static void shorten(struct parley_node *node, struct member *m, uint64_t until_us)
 {
-    if (until_us < m->suspect_until_us) m->suspect_until_us = until_us;
-    if (m->suspect_until_us < node->next_suspicion_us)
-        node->next_suspicion_us = m->suspect_until_us;
+    m->suspect_until_us = earlier(m->suspect_until_us, until_us);
+    node->next_suspicion_us = earlier(node->next_suspicion_us, m->suspect_until_us);
 }
 
 static void tell(struct parley_node *node, int member, bool suspected, const char *reason)
@@ -156,7 +155,7 @@ void membership_state(struct parley_node *node, int member, enum parley_member_s
     if (state == PARLEY_MEMBER_DEAD) {
         m->dead_since_us = node->now_us;
         m->redial_us = node->now_us + REDIAL_DEAD_US;
-        if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
+        node->next_redial_us = earlier(node->next_redial_us, m->redial_us);
         if (roster_namesake(node->roster, r->name, r->boot) != NONE) membership_gone(node, r->boot);
     }
     if (reason) tell(node, member, suspected, reason);
@@ -272,7 +271,7 @@ void membership_hung_up(struct parley_node *node, int member)
     bool suspect = record_of(node, member)->state == PARLEY_MEMBER_SUSPECT;
     if (!m || !suspect || node->now_us >= m->suspect_since_us + DYING_US) return;
     m->redial_us = node->now_us + DYING_REDIAL_US;
-    if (m->redial_us < node->next_redial_us) node->next_redial_us = m->redial_us;
+    node->next_redial_us = earlier(node->next_redial_us, m->redial_us);
 }
 
 /* As others reach it, it goes on, and whoever needs a link with it waits: as behind NAT. */
@@ -344,8 +343,8 @@ static void suspicion_timers(struct parley_node *node)
                              m->refused ? "its connection broke and its address refuses"
                                         : "it stayed silent");
             connection_drop(node, (int)i);
-        } else if (m->suspect_until_us < node->next_suspicion_us) {
-            node->next_suspicion_us = m->suspect_until_us;
+        } else {
+            node->next_suspicion_us = earlier(node->next_suspicion_us, m->suspect_until_us);
         }
     }
 }
@@ -359,9 +358,6 @@ void membership_timers(struct parley_node *node)
 
 uint64_t membership_deadline(const struct parley_node *node)
 {
-    uint64_t at = probe_deadline(node);
-    if (node->next_suspicion_us < at) at = node->next_suspicion_us;
-    if (node->next_redial_us < at) at = node->next_redial_us;
-    if (node->gossip.next_us < at) at = node->gossip.next_us;
-    return at;
+    uint64_t at = earlier(probe_deadline(node), node->next_suspicion_us);
+    return earlier(at, earlier(node->next_redial_us, node->gossip.next_us));
 }

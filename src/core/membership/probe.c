@@ -144,8 +144,7 @@ uint64_t probe_deadline(const struct parley_node *node)
 {
     const struct probing *p = &node->probing;
     if (p->now.member == NONE || p->now.indirect) return p->next_us;
-    uint64_t indirect_us = p->now.sent_us + timeout_us(node);
-    return indirect_us < p->next_us ? indirect_us : p->next_us;
+    return earlier(p->next_us, p->now.sent_us + timeout_us(node));
 }
 
 /* ---- Answering, and asking for others -------------------------------------------------------- */

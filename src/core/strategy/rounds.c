@@ -215,8 +215,7 @@ uint64_t rounds_deadline(const struct parley_node *node)
     uint64_t at = say_again_us(node);
     for (uint32_t i = 0; i < s->count; i++) {
         const struct neighbour *n = &s->neighbours[i];
-        uint64_t silent = n->heard_us + node->config.progress_timeout_us;
-        if (rounds_is_awaited(n) && silent < at) at = silent;
+        if (rounds_is_awaited(n)) at = earlier(at, n->heard_us + node->config.progress_timeout_us);
     }
     return at;
 }

@@ -443,7 +443,7 @@ uint64_t training_deadline(const struct parley_node *node)
         t->stop == PARLEY_STOP_NONE)
         at = node->now_us + time_left_us(node);
     bool looks = node->roster->shared && training_made_all(node, self_of(node));
-    if (phase_of(node) == PARLEY_PHASE_TRAIN && looks && at > node->now_us + ROSTER_LOOK_US)
-        at = node->now_us + ROSTER_LOOK_US;
+    if (phase_of(node) == PARLEY_PHASE_TRAIN && looks)
+        at = earlier(at, node->now_us + ROSTER_LOOK_US);
     return at;
 }

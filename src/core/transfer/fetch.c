@@ -242,8 +242,7 @@ void fetch_timers(struct parley_node *node)
 
 uint64_t fetch_deadline(const struct parley_node *node)
 {
-    uint64_t at_us = asking_deadline(node), alive_us = alive_deadline(node);
-    return alive_us < at_us ? alive_us : at_us;
+    return earlier(asking_deadline(node), alive_deadline(node));
 }
 
 /* ---- Serving --------------------------------------------------------------------------------- */

@@ -186,9 +186,8 @@ uint64_t flow_deadline(const struct parley_node *node)
 {
     uint64_t at = NEVER;
     for (uint32_t i = 0, left = node->outflows_active; left > 0; i++) {
-        uint64_t out_at = stalls_us(node, &node->outflows[i]);
         left -= node->outflows[i].active;
-        if (out_at < at) at = out_at;
+        at = earlier(at, stalls_us(node, &node->outflows[i]));
     }
     return at;
 }

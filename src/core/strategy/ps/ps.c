@@ -35,8 +35,7 @@ static uint64_t deadline(const struct parley_node *node)
     uint64_t at = election_deadline(node);
     uint64_t own =
         server_serves(node) ? server_deadline(node) : s->said_us + node->config.keepalive_us;
-    if (phase_of(node) == PARLEY_PHASE_TRAIN && own > node->now_us && own < at) at = own;
-    return at;
+    return phase_of(node) == PARLEY_PHASE_TRAIN && own > node->now_us ? earlier(at, own) : at;
 }
 
 static void done(struct parley_node *node, int number, const struct parley_event *event)
