@@ -128,25 +128,11 @@ static bool has_drawn(struct parley_node *node, struct slot *asks, int member)
     return node->config.robust && offer_neighbours(node) == 1;
 }
 
-static void on_offer(struct parley_node *node, struct conn *conn,
-                     const struct message_exchange *message)
+static void accept_offer(struct parley_node *node, struct slot *slot, struct conn *conn,
+                         const struct message_exchange *message)
 {
-    struct slot *slot = &node->exchange.slots[RESPONDER];
     struct slot *other = &node->exchange.slots[INITIATOR];
     struct message_exchange answer = {.sequence = message->sequence};
-    answer.reason = exchange_is_sane(message) ? refusal(node, conn->member, message->weight > 0)
-                                              : EXCHANGE_STATES_DIFFER;
-    if (answer.reason) {
-        connection_send(node, conn, WIRE_REFUSE, &answer);
-        return;
-    }
-    if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
-    if (slot->state != SLOT_IDLE || is_twice(node, other, conn->member, message) ||
-        !exchange_is_due(node, other) || pairing_refuses(node, message)) {
-        node->ledger.busy++;
-        connection_send(node, conn, WIRE_BUSY, &answer);
-        return;
-    }
     slot->drawn = has_drawn(node, other, conn->member);
     /* It goes on with its own offer and is busy for ours, which else would weigh as one more. */
     if (slot_is_open(other) && other->peer == conn->member)
@@ -178,6 +164,34 @@ static void on_offer(struct parley_node *node, struct conn *conn,
         stream_as_responder(node, slot);
     else
         slot_take(node, slot);
+}
+
+static bool is_busy(struct parley_node *node, const struct slot *slot, int member,
+                    const struct message_exchange *offer)
+{
+    const struct slot *other = &node->exchange.slots[INITIATOR];
+    return slot->state != SLOT_IDLE || is_twice(node, other, member, offer) ||
+           !exchange_is_due(node, other) || pairing_refuses(node, offer);
+}
+
+static void on_offer(struct parley_node *node, struct conn *conn,
+                     const struct message_exchange *message)
+{
+    struct slot *slot = &node->exchange.slots[RESPONDER];
+    struct message_exchange answer = {.sequence = message->sequence};
+    answer.reason = exchange_is_sane(message) ? refusal(node, conn->member, message->weight > 0)
+                                              : EXCHANGE_STATES_DIFFER;
+    if (answer.reason) {
+        connection_send(node, conn, WIRE_REFUSE, &answer);
+        return;
+    }
+    if (slot->state != SLOT_IDLE && PLANTED(WAIT_FOR_BUSY)) return;
+    if (is_busy(node, slot, conn->member, message)) {
+        node->ledger.busy++;
+        connection_send(node, conn, WIRE_BUSY, &answer);
+        return;
+    }
+    accept_offer(node, slot, conn, message);
 }
 
 /* ---- Both ------------------------------------------------------------------------------------ */
@@ -382,6 +396,35 @@ static bool is_of(const struct slot *slot, const struct conn *conn,
            slot->sequence == message->sequence;
 }
 
+static void decline(struct parley_node *node, struct conn *conn, uint32_t sequence,
+                    enum exchange_reason reason)
+{
+    struct message_exchange abort = {.sequence = sequence, .reason = reason};
+    connection_send(node, conn, WIRE_ABORT, &abort);
+}
+
+/* slot: whose offer it answers; NULL: of one that is over. */
+static void on_accept(struct parley_node *node, struct conn *conn,
+                      const struct message_exchange *message, struct slot *slot)
+{
+    offer_answered(node, conn->member, slot);
+    if (slot)
+        offer_accepted(node, slot, message);
+    else
+        decline(node, conn, message->sequence, EXCHANGE_STATES_DIFFER);
+}
+
+static void on_ready(struct parley_node *node, struct conn *conn,
+                     const struct message_exchange *message, struct slot *slot)
+{
+    struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
+    bool decided = commit && commit->sequence == message->sequence;
+    if (slot && slot->state < SLOT_ADDING)
+        offer_ready(node, slot);
+    else if (!decided)
+        decline(node, conn, message->sequence, EXCHANGE_ASKED);
+}
+
 void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type type,
                     const struct message_exchange *message)
 {
@@ -398,26 +441,12 @@ void exchange_frame(struct parley_node *node, struct conn *conn, enum wire_type 
     case WIRE_APPLIED:
         offer_applied(node, conn, message);
         return;
-    case WIRE_ACCEPT: {
-        struct message_exchange abort = {.sequence = message->sequence,
-                                         .reason = EXCHANGE_STATES_DIFFER};
-        offer_answered(node, conn->member, mine ? initiator : NULL);
-        if (mine)
-            offer_accepted(node, initiator, message);
-        else
-            connection_send(node, conn, WIRE_ABORT, &abort);
+    case WIRE_ACCEPT:
+        on_accept(node, conn, message, mine ? initiator : NULL);
         return;
-    }
-    case WIRE_READY: {
-        struct message_exchange abort = {.sequence = message->sequence, .reason = EXCHANGE_ASKED};
-        struct commit *commit = offer_commit_of(node, record_of(node, conn->member)->boot);
-        bool decided = commit && commit->sequence == message->sequence;
-        if (mine && initiator->state < SLOT_ADDING)
-            offer_ready(node, initiator);
-        else if (!decided)
-            connection_send(node, conn, WIRE_ABORT, &abort);
+    case WIRE_READY:
+        on_ready(node, conn, message, mine ? initiator : NULL);
         return;
-    }
     case WIRE_BUSY:
     case WIRE_REFUSE:
         offer_answered(node, conn->member, mine ? initiator : NULL);
