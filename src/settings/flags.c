@@ -172,6 +172,48 @@ static const char *judged_token(char *const *argv, bool separate_value)
     return argv[optind - (separate_value ? 2 : 1)];
 }
 
+/* Whose getopt's number for a flag is: a long one, or a letter. */
+static enum option_id id_of(int flag, enum verb verb)
+{
+    return flag >= LONG_BASE ? (enum option_id)(flag - LONG_BASE) : by_letter(flag, verb);
+}
+
+/* getopt knows no such flag, or one of that name that takes no value. */
+static int blame_flag(const struct settings *settings, const char *token, char *why)
+{
+    if (optopt >= LONG_BASE) {
+        enum option_id id = id_of(optopt, settings->verb);
+        if (!is_exact(token, option_info(id)->name))
+            return unknown_flag(settings->verb, token, why);
+        int error = check_verb(settings, id, why);
+        return error ? error : needless_value(id, why);
+    }
+    char letter[3] = {'-', (char)optopt, '\0'};
+    return unknown_flag(settings->verb, optopt > 0 ? letter : token, why);
+}
+
+/* Nothing stands where the value should. */
+static int blame_value(const struct settings *settings, const char *token, char *why)
+{
+    enum option_id id = id_of(optopt, settings->verb);
+    if (optopt >= LONG_BASE && !is_exact(token, option_info(id)->name))
+        return unknown_flag(settings->verb, token, why);
+    int error = check_verb(settings, id, why);
+    return error ? error : missing_value(id, why);
+}
+
+static int take_found(struct settings *settings, int flag, char *const *argv, char *why)
+{
+    enum option_id id = id_of(flag, settings->verb);
+    bool separate = optarg && optarg == argv[optind - 1];
+    const char *token = judged_token(argv, separate);
+    if (flag >= LONG_BASE && !is_exact(token, option_info(id)->name))
+        return unknown_flag(settings->verb, token, why);
+    int error = check_verb(settings, id, why);
+    if (!error && separate) error = check_swallowed(id, optarg, why);
+    return error ? error : take_flag(settings, id, optarg, why);
+}
+
 static int take_all(struct settings *settings, int argc, char *const *argv, char *why)
 {
     struct option longs[OPTION_ID_COUNT + 1];
@@ -181,39 +223,14 @@ static int take_all(struct settings *settings, int argc, char *const *argv, char
     opterr = 0;
     optind = 0; /* glibc: start anew */
     while (!error && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        enum option_id id = by_letter(found, settings->verb);
-        bool separate = optarg && optarg == argv[optind - 1];
         if (found == 1)
             error = take_operand(settings, &operands, optarg, why);
-        else if (found == '?') {
-            const char *token = judged_token(argv, false);
-            enum option_id other = OPTION_ID_COUNT;
-            if (optopt >= LONG_BASE) other = (enum option_id)(optopt - LONG_BASE);
-            if (other < OPTION_ID_COUNT && is_exact(token, option_info(other)->name)) {
-                error = check_verb(settings, other, why);
-                if (!error) error = needless_value(other, why);
-            } else if (optopt > 0 && optopt < LONG_BASE) {
-                char letter[3] = {'-', (char)optopt, '\0'};
-                error = unknown_flag(settings->verb, letter, why);
-            } else
-                error = unknown_flag(settings->verb, token, why);
-        } else if (found == ':') {
-            id = optopt >= LONG_BASE ? (enum option_id)(optopt - LONG_BASE)
-                                     : by_letter(optopt, settings->verb);
-            const char *token = judged_token(argv, false);
-            bool abbreviated = optopt >= LONG_BASE && !is_exact(token, option_info(id)->name);
-            error = abbreviated ? unknown_flag(settings->verb, token, why)
-                                : check_verb(settings, id, why);
-            if (!error) error = missing_value(id, why);
-        } else {
-            const char *token = judged_token(argv, separate);
-            if (found >= LONG_BASE) id = (enum option_id)(found - LONG_BASE);
-            if (found >= LONG_BASE && !is_exact(token, option_info(id)->name))
-                error = unknown_flag(settings->verb, token, why);
-            if (!error) error = check_verb(settings, id, why);
-            if (!error && separate) error = check_swallowed(id, optarg, why);
-            if (!error) error = take_flag(settings, id, optarg, why);
-        }
+        else if (found == '?')
+            error = blame_flag(settings, judged_token(argv, false), why);
+        else if (found == ':')
+            error = blame_value(settings, judged_token(argv, false), why);
+        else
+            error = take_found(settings, found, argv, why);
     }
     /* What follows "--". */
     for (; !error && optind < argc; optind++)
