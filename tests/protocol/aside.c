@@ -1,6 +1,6 @@
 /* aside.c: rounds of nodes of which some do not reach each other: one of them stands aside. */
 #include "core/state.h"
-#include "core/strategy/ring.h"
+#include "core/strategy/ring/ring.h"
 #include "ring.h"
 
 /* Its model changes, by its own steps or those of others. */

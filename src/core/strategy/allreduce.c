@@ -7,7 +7,7 @@
  * schedule go by what the members agreed on. All wait for the slowest.
  * Buffers: 4 (own gradient, partial sums, the sums of this and of the last round).
  */
-#include "core/strategy/ring_state.h"
+#include "core/strategy/ring/ring_state.h"
 
 enum { GRADIENT_MADE, SCALED, APPLIED };
 

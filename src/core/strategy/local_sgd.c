@@ -18,7 +18,7 @@
  * ones.
  * Buffers: 4; diloco 6, of which 2 (slow weights, outer momentum) travel to joiners.
  */
-#include "core/strategy/ring_state.h"
+#include "core/strategy/ring/ring_state.h"
 #include "core/transfer/fetch.h"
 
 enum { SLOW, VELOCITY, KEPT };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "core/state.h"
-#include "core/strategy/ring.h"
+#include "core/strategy/ring/ring.h"
 
 /* Pairwise averaging without rounds, while the trainer goes on: exchange.c. */
 static const struct strategy gossip = {.name = "gossip", .offers = true, .answers = true};

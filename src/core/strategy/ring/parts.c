@@ -1,4 +1,4 @@
-/* ring_parts.c: one try of a round: stages come in, are added up, and go out.
+/* parts.c: one try of a round: stages come in, are added up, and go out.
  *
  * Of n members this one stands at place i, counted from 0 by name. Blocks are named by how far they
  * are from block i; with s(-1) = n, and m stages until s(k) is 1:
@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "core/strategy/ring_state.h"
+#include "core/strategy/ring/ring_state.h"
 
 enum {
     OWES_US = 1000000, /* then a part may have come that seemed lost with its link */
@@ -247,8 +247,9 @@ static void forget(struct parley_node *node, uint32_t stage)
     ring_of(node)->now.conns[stage] = 0;
 }
 
-void ring_parts_forget(struct parley_node *node)
+void ring_parts_abandon(struct parley_node *node)
 {
+    ring_of(node)->now.active = false;
     for (uint32_t stage = 0; stage < RING_STAGES_MAX; stage++)
         forget(node, stage);
 }
@@ -270,7 +271,7 @@ static void begin(struct parley_node *node)
         flow_is_sent(node, ring_buffer(node, RING_OWN)) ||
         flow_is_sent(node, ring_buffer(node, RING_PARTIAL)))
         return;
-    ring_parts_forget(node);
+    ring_parts_abandon(node);
     ring->now = (struct ring_try){
         .active = true,
         .round = ring->round,
