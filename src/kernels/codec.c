@@ -165,27 +165,18 @@ KERNEL_BODY void decode(enum parley_codec kind, float *restrict to, const uint8_
     }
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void encode_##suffix(enum parley_codec kind, uint8_t *restrict to,               \
-                                       const float *restrict from, size_t n)                       \
-    {                                                                                              \
-        encode(kind, to, from, n);                                                                 \
-    }                                                                                              \
-    target static void decode_##suffix(enum parley_codec kind, float *restrict to,                 \
-                                       const uint8_t *restrict from, size_t n)                     \
-    {                                                                                              \
-        decode(kind, to, from, n);                                                                 \
-    }
+KERNEL_ON_PATHS(void, encode,
+                (enum parley_codec kind, uint8_t *restrict to, const float *restrict from,
+                 size_t n),
+                encode(kind, to, from, n))
+KERNEL_ON_PATHS(void, decode,
+                (enum parley_codec kind, float *restrict to, const uint8_t *restrict from,
+                 size_t n),
+                decode(kind, to, from, n))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) encode_##path, decode_##path
 
-const struct codec_kernels codec_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {encode_base, decode_base},
-    [KERNEL_PATH_AVX2] = {encode_avx2, decode_avx2},
-    [KERNEL_PATH_AVX512] = {encode_avx512, decode_avx512},
-};
+const struct codec_kernels codec_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);
 
 /* ---- Dense vectors --------------------------------------------------------------------------- */
 

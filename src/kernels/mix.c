@@ -71,31 +71,15 @@ KERNEL_BODY bool finite(const float *x, size_t n)
     return largest < 0x7f800000;
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void add_##suffix(float *x, const float *from, const float *restrict d, float c, \
-                                    size_t n)                                                      \
-    {                                                                                              \
-        add(x, from, d, c, n);                                                                     \
-    }                                                                                              \
-    target static bool finite_##suffix(const float *x, size_t n)                                   \
-    {                                                                                              \
-        return finite(x, n);                                                                       \
-    }
+KERNEL_ON_PATHS(void, add,
+                (float *x, const float *from, const float *restrict d, float c, size_t n),
+                add(x, from, d, c, n))
+KERNEL_ON_PATHS(bool, finite, (const float *x, size_t n), return finite(x, n))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path)                                                                                  \
+    diff_##path, gap_##path, take_##path, norm_sq_##path, add_##path, add_gap_##path, finite_##path
 
-#define ROW(s)                                                                                     \
-    {                                                                                              \
-        diff_##s, gap_##s, take_##s, norm_sq_##s, add_##s, add_gap_##s, finite_##s                 \
-    }
-
-const struct mix_kernels mix_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = ROW(base),
-    [KERNEL_PATH_AVX2] = ROW(avx2),
-    [KERNEL_PATH_AVX512] = ROW(avx512),
-};
+const struct mix_kernels mix_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);
 
 static const struct mix_kernels *best(void)
 {

@@ -65,4 +65,27 @@ static inline enum kernel_path kernel_path_best(void)
     return kernel_path_supported(KERNEL_PATH_AVX2) ? KERNEL_PATH_AVX2 : KERNEL_PATH_BASE;
 }
 
+/* The functions inlined_base, inlined_avx2 and inlined_avx512, whose `body` calls `inlined`, a
+ * KERNEL_BODY, with their `parameters`, which stand in parentheses. */
+#define KERNEL_ON_PATHS(type, inlined, parameters, body)                                           \
+    static type inlined##_base parameters                                                          \
+    {                                                                                              \
+        body;                                                                                      \
+    }                                                                                              \
+    KERNEL_AVX2 static type inlined##_avx2 parameters                                              \
+    {                                                                                              \
+        body;                                                                                      \
+    }                                                                                              \
+    KERNEL_AVX512 static type inlined##_avx512 parameters                                          \
+    {                                                                                              \
+        body;                                                                                      \
+    }
+
+/* Begins an array[KERNEL_PATHS] of structs; ROW(path) lists the functions of one path. */
+#define KERNEL_TABLE(ROW)                                                                          \
+    {                                                                                              \
+        [KERNEL_PATH_BASE] = {ROW(base)}, [KERNEL_PATH_AVX2] = {ROW(avx2)},                        \
+        [KERNEL_PATH_AVX512] = {ROW(avx512)},                                                      \
+    }
+
 #endif

@@ -58,20 +58,8 @@ KERNEL_BODY void sketch(double *buckets, const float *x, size_t n, uint64_t seed
     }
 }
 
-static void sketch_base(double *buckets, const float *x, size_t n, uint64_t seed)
-{
-    sketch(buckets, x, n, seed);
-}
-
-KERNEL_AVX2 static void sketch_avx2(double *buckets, const float *x, size_t n, uint64_t seed)
-{
-    sketch(buckets, x, n, seed);
-}
-
-KERNEL_AVX512 static void sketch_avx512(double *buckets, const float *x, size_t n, uint64_t seed)
-{
-    sketch(buckets, x, n, seed);
-}
+KERNEL_ON_PATHS(void, sketch, (double *buckets, const float *x, size_t n, uint64_t seed),
+                sketch(buckets, x, n, seed))
 
 const sketch_kernel sketch_kernels[KERNEL_PATHS] = {
     [KERNEL_PATH_BASE] = sketch_base,

@@ -36,23 +36,10 @@ KERNEL_BODY void back(float *restrict delta, const float *restrict shares, size_
     }
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void forward_##suffix(float *scores, size_t length)                              \
-    {                                                                                              \
-        forward(scores, length);                                                                   \
-    }                                                                                              \
-    target static void back_##suffix(float *restrict delta, const float *restrict shares,          \
-                                     size_t length)                                                \
-    {                                                                                              \
-        back(delta, shares, length);                                                               \
-    }
+KERNEL_ON_PATHS(void, forward, (float *scores, size_t length), forward(scores, length))
+KERNEL_ON_PATHS(void, back, (float *restrict delta, const float *restrict shares, size_t length),
+                back(delta, shares, length))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) forward_##path, back_##path
 
-const struct causal_kernels causal_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {forward_base, back_base},
-    [KERNEL_PATH_AVX2] = {forward_avx2, back_avx2},
-    [KERNEL_PATH_AVX512] = {forward_avx512, back_avx512},
-};
+const struct causal_kernels causal_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

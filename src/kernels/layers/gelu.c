@@ -34,23 +34,13 @@ KERNEL_BODY void back(float *restrict below, const float *restrict delta, const 
     }
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void forward_##suffix(float *restrict y, const float *restrict x, size_t count)  \
-    {                                                                                              \
-        forward(y, x, count);                                                                      \
-    }                                                                                              \
-    target static void back_##suffix(float *restrict below, const float *restrict delta,           \
-                                     const float *restrict x, size_t count)                        \
-    {                                                                                              \
-        back(below, delta, x, count);                                                              \
-    }
+KERNEL_ON_PATHS(void, forward, (float *restrict y, const float *restrict x, size_t count),
+                forward(y, x, count))
+KERNEL_ON_PATHS(void, back,
+                (float *restrict below, const float *restrict delta, const float *restrict x,
+                 size_t count),
+                back(below, delta, x, count))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) forward_##path, back_##path
 
-const struct gelu_kernels gelu_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {forward_base, back_base},
-    [KERNEL_PATH_AVX2] = {forward_avx2, back_avx2},
-    [KERNEL_PATH_AVX512] = {forward_avx512, back_avx512},
-};
+const struct gelu_kernels gelu_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

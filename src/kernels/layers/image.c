@@ -44,13 +44,8 @@ enum { PARTS = 16 };
 #define PATH_LOOPS "kernels/layers/image_path.h"
 #include "kernels/paths.h"
 
-#define ROW(s)                                                                                     \
-    {                                                                                              \
-        take_##s, give_##s, add_bias_##s, pool_##s, unpool_##s, sum_##s, scale_##s, blend_##s      \
-    }
+#define ROW(path)                                                                                  \
+    take_##path, give_##path, add_bias_##path, pool_##path, unpool_##path, sum_##path,             \
+        scale_##path, blend_##path
 
-const struct image_kernels image_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = ROW(base),
-    [KERNEL_PATH_AVX2] = ROW(avx2),
-    [KERNEL_PATH_AVX512] = ROW(avx512),
-};
+const struct image_kernels image_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

@@ -42,33 +42,16 @@ KERNEL_BODY void exp_all(float *logits, size_t count)
         logits[i] = exp_of(logits[i]);
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void bias_##suffix(float *restrict y, const float *restrict bias, size_t rows,   \
-                                     size_t out, bool relu)                                        \
-    {                                                                                              \
-        add_bias(y, bias, rows, out, relu);                                                        \
-    }                                                                                              \
-    target static void mask_##suffix(float *restrict delta, const float *restrict output,          \
-                                     size_t count)                                                 \
-    {                                                                                              \
-        mask(delta, output, count);                                                                \
-    }                                                                                              \
-    target static void sum_##suffix(float *restrict sums, const float *restrict delta,             \
-                                    size_t rows, size_t out)                                       \
-    {                                                                                              \
-        sum_rows(sums, delta, rows, out);                                                          \
-    }                                                                                              \
-    target static void exp_##suffix(float *logits, size_t count)                                   \
-    {                                                                                              \
-        exp_all(logits, count);                                                                    \
-    }
+KERNEL_ON_PATHS(void, add_bias,
+                (float *restrict y, const float *restrict bias, size_t rows, size_t out, bool relu),
+                add_bias(y, bias, rows, out, relu))
+KERNEL_ON_PATHS(void, mask, (float *restrict delta, const float *restrict output, size_t count),
+                mask(delta, output, count))
+KERNEL_ON_PATHS(void, sum_rows,
+                (float *restrict sums, const float *restrict delta, size_t rows, size_t out),
+                sum_rows(sums, delta, rows, out))
+KERNEL_ON_PATHS(void, exp_all, (float *logits, size_t count), exp_all(logits, count))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) add_bias_##path, mask_##path, sum_rows_##path, exp_all_##path
 
-const struct layer_kernels layer_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {bias_base, mask_base, sum_base, exp_base},
-    [KERNEL_PATH_AVX2] = {bias_avx2, mask_avx2, sum_avx2, exp_avx2},
-    [KERNEL_PATH_AVX512] = {bias_avx512, mask_avx512, sum_avx512, exp_avx512},
-};
+const struct layer_kernels layer_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

@@ -91,8 +91,6 @@ static inline void take_rest(float *last, const struct narrow *n, const size_t *
 #define PATH_LOOPS "kernels/layers/narrow_path.h"
 #include "kernels/paths.h"
 
-const struct narrow_kernels narrow_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {forward_base, weights_base, add_dots_base, across_base},
-    [KERNEL_PATH_AVX2] = {forward_avx2, weights_avx2, add_dots_avx2, across_avx2},
-    [KERNEL_PATH_AVX512] = {forward_avx512, weights_avx512, add_dots_avx512, across_avx512},
-};
+#define ROW(path) forward_##path, weights_##path, add_dots_##path, across_##path
+
+const struct narrow_kernels narrow_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

@@ -60,27 +60,16 @@ KERNEL_BODY void back(float *restrict below, float *restrict gain_sums, float *r
     }
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void forward_##suffix(float *restrict y, float *restrict stats,                  \
-                                        const float *restrict x, const float *restrict gain,       \
-                                        const float *restrict bias, size_t rows, size_t width)     \
-    {                                                                                              \
-        forward(y, stats, x, gain, bias, rows, width);                                             \
-    }                                                                                              \
-    target static void back_##suffix(float *restrict below, float *restrict gain_sums,             \
-                                     float *restrict bias_sums, const float *restrict delta,       \
-                                     const float *restrict x, const float *restrict stats,         \
-                                     const float *restrict gain, size_t rows, size_t width)        \
-    {                                                                                              \
-        back(below, gain_sums, bias_sums, delta, x, stats, gain, rows, width);                     \
-    }
+KERNEL_ON_PATHS(void, forward,
+                (float *restrict y, float *restrict stats, const float *restrict x,
+                 const float *restrict gain, const float *restrict bias, size_t rows, size_t width),
+                forward(y, stats, x, gain, bias, rows, width))
+KERNEL_ON_PATHS(void, back,
+                (float *restrict below, float *restrict gain_sums, float *restrict bias_sums,
+                 const float *restrict delta, const float *restrict x, const float *restrict stats,
+                 const float *restrict gain, size_t rows, size_t width),
+                back(below, gain_sums, bias_sums, delta, x, stats, gain, rows, width))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) forward_##path, back_##path
 
-const struct norm_kernels norm_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {forward_base, back_base},
-    [KERNEL_PATH_AVX2] = {forward_avx2, back_avx2},
-    [KERNEL_PATH_AVX512] = {forward_avx512, back_avx512},
-};
+const struct norm_kernels norm_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);

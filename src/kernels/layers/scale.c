@@ -15,27 +15,18 @@ KERNEL_BODY void floats(const float *restrict from, float *restrict to, size_t n
         to[i] = (from[i] - shift[i]) * scale[i];
 }
 
-#define PATH(suffix, target)                                                                       \
-    target static void bytes_##suffix(const uint8_t *restrict from, float *restrict to, size_t n,  \
-                                      float shift, float scale)                                    \
-    {                                                                                              \
-        bytes(from, to, n, shift, scale);                                                          \
-    }                                                                                              \
-    target static void floats_##suffix(const float *restrict from, float *restrict to, size_t n,   \
-                                       const float *restrict shift, const float *restrict scale)   \
-    {                                                                                              \
-        floats(from, to, n, shift, scale);                                                         \
-    }
+KERNEL_ON_PATHS(void, bytes,
+                (const uint8_t *restrict from, float *restrict to, size_t n, float shift,
+                 float scale),
+                bytes(from, to, n, shift, scale))
+KERNEL_ON_PATHS(void, floats,
+                (const float *restrict from, float *restrict to, size_t n,
+                 const float *restrict shift, const float *restrict scale),
+                floats(from, to, n, shift, scale))
 
-PATH(base, )
-PATH(avx2, KERNEL_AVX2)
-PATH(avx512, KERNEL_AVX512)
+#define ROW(path) bytes_##path, floats_##path
 
-const struct scale_kernels scale_kernels[KERNEL_PATHS] = {
-    [KERNEL_PATH_BASE] = {bytes_base, floats_base},
-    [KERNEL_PATH_AVX2] = {bytes_avx2, floats_avx2},
-    [KERNEL_PATH_AVX512] = {bytes_avx512, floats_avx512},
-};
+const struct scale_kernels scale_kernels[KERNEL_PATHS] = KERNEL_TABLE(ROW);
 
 void scale_bytes(const uint8_t *restrict from, float *restrict to, size_t n, float shift,
                  float scale)
