@@ -36,8 +36,8 @@ static double step(void *pointer, uint32_t node, uint32_t thread, const float *f
                    float *const *vectors, const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    return trainer_step_of(trainer_for(self, node, thread), &self->own[node], from, vectors[0],
-                           vectors + 1, turn);
+    return trainer_step(trainer_for(self, node, thread), &self->own[node], from, vectors[0],
+                        vectors + 1, turn);
 }
 
 static double gradient(void *pointer, uint32_t node, uint32_t thread, const float *x, float *to,
@@ -45,27 +45,27 @@ static double gradient(void *pointer, uint32_t node, uint32_t thread, const floa
 {
     struct sim_training *self = pointer;
     (void)turn;
-    return trainer_gradient_of(trainer_for(self, node, thread), &self->own[node], x, to);
+    return trainer_gradient(trainer_for(self, node, thread), &self->own[node], x, to);
 }
 
 static void apply(void *pointer, uint32_t node, uint32_t thread, float *const *vectors,
                   const float *from, float factor, const struct trainer_turn *turn)
 {
     struct sim_training *self = pointer;
-    trainer_apply_of(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, from,
-                     factor, turn);
+    trainer_apply(self->trainers[thread], &self->own[node], vectors[0], vectors + 1, from, factor,
+                  turn);
 }
 
 static float follow(void *pointer, uint32_t node)
 {
     const struct sim_training *self = pointer;
-    return trainer_follow_of(self->job->trainer, &self->own[node]);
+    return trainer_follow(self->job->trainer, &self->own[node]);
 }
 
 static uint32_t samples(void *pointer, uint32_t node)
 {
     const struct sim_training *self = pointer;
-    return trainer_samples_of(self->job->trainer, &self->own[node]);
+    return trainer_samples(self->job->trainer, &self->own[node]);
 }
 
 static void evaluate(void *pointer, uint32_t thread, const float *x, double *accuracy, double *loss)
@@ -269,7 +269,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
         .self = training,
         .parameters = trainer_parameters(job->trainer),
         .vectors = 1 + trainer_state_vectors(job->trainer),
-        .batch = trainer_samples(job->trainer),
+        .batch = trainer_samples(job->trainer, NULL),
         .batch_is_shared = job_batch_is_shared(job),
         .alike = true,
         .model_digest = model_digest(job->model),

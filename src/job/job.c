@@ -318,7 +318,7 @@ void job_config(const struct job *job, struct parley_config *config)
     config->model_digest = model_digest(job->model);
     config->settings = job->shared;
     config->settings_count = job->shared_count;
-    config->batch = trainer_samples(job->trainer);
+    config->batch = trainer_samples(job->trainer, NULL);
     config->batch_is_shared = job_batch_is_shared(job);
     config->samples_budget = s->epochs > 0 ? (uint64_t)ceil(s->epochs * job->data.train.count) : 0;
     config->steps_budget = s->steps;
@@ -411,7 +411,7 @@ int job_due(const struct job *job, const char *self, const struct job_members *m
                          due);
 }
 
-int job_share(const struct job *job, struct trainer *trainer, const char *self,
+int job_share(const struct job *job, struct trainer_node *node, const char *self,
               const struct job_members *members, uint32_t *samples, char *why, size_t why_size)
 {
     const struct settings *s = job->settings;
@@ -426,7 +426,9 @@ int job_share(const struct job *job, struct trainer *trainer, const char *self,
         due = malloc(*samples * sizeof *due);
         error = due ? job_due(job, self, members, share, *samples, due) : PARLEY_ENOMEM;
     }
-    if (!error) error = trainer_share(trainer, share, *samples, due, job_sampler_seed(job, self));
+    if (!error)
+        error =
+            trainer_share(job->trainer, node, share, *samples, due, job_sampler_seed(job, self));
     free(due);
     free(share);
     return error;

@@ -69,10 +69,10 @@ struct job_members {
     uint32_t gone_count;
 };
 
-/* Gives the trainer the share of `self`; again when the members have changed, if job_share_moves().
+/* Gives the node the share of `self`; again when the members have changed, if job_share_moves().
  * It goes on where those stopped that are gone. PARLEY_EUSAGE, PARLEY_EDATA with a line in why,
  * PARLEY_ENOMEM. *samples: of the share. */
-PARLEY_CHECK int job_share(const struct job *job, struct trainer *trainer, const char *self,
+PARLEY_CHECK int job_share(const struct job *job, struct trainer_node *node, const char *self,
                            const struct job_members *members, uint32_t *samples, char *why,
                            size_t why_size);
 

@@ -54,7 +54,6 @@ struct trainer {
     double averaged_part;
     uint32_t batch;
     uint64_t seed;
-    struct trainer_node node; /* whom the calls without _of serve */
     struct workspace workspace;
     uint32_t rows_max; /* of the workspace, index and labels */
     uint32_t *index;   /* [rows_max] */
@@ -179,10 +178,10 @@ float *trainer_vectors(const struct trainer *trainer, float **state)
     return x;
 }
 
-int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
-                  const uint64_t *due, uint64_t sampler_seed)
+int trainer_share(const struct trainer *trainer, struct trainer_node *node, const uint32_t *share,
+                  uint32_t count, const uint64_t *due, uint64_t sampler_seed)
 {
-    struct sampler *sampler = &trainer->node.sampler;
+    struct sampler *sampler = &node->sampler;
 
     for (uint32_t i = 0; i < count; i++)
         if (share[i] >= trainer->set->count) return PARLEY_EDATA;
@@ -190,36 +189,15 @@ int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count
     return sampler_init(sampler, share, count, sampler_seed);
 }
 
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t place)
-{
-    trainer->node.sampler.coverage = coverage;
-    sampler_seek(&trainer->node.sampler, place);
-}
-
-uint64_t trainer_place(const struct trainer *trainer)
-{
-    return sampler_place(&trainer->node.sampler);
-}
-
-uint64_t trainer_taken(const struct trainer *trainer)
-{
-    return trainer->node.sampler.taken;
-}
-
-uint32_t trainer_samples(const struct trainer *trainer)
-{
-    return trainer_samples_of(trainer, &trainer->node);
-}
-
 bool trainer_is_full_batch(const struct trainer *trainer)
 {
     return optimizer_is_full_batch(&trainer->optimizer);
 }
 
-uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node)
+uint32_t trainer_samples(const struct trainer *trainer, const struct trainer_node *node)
 {
     if (!trainer_is_full_batch(trainer)) return trainer->batch;
-    return node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
+    return node != NULL && node->sampler.order != NULL ? node->sampler.count : trainer->set->count;
 }
 
 double trainer_scaling(enum trainer_scale scale, uint32_t batch, uint32_t live)
@@ -309,14 +287,14 @@ static double run_rows(struct trainer *trainer, struct sampler *sampler, const f
 /* What a step's loss is the mean of: a text has a prediction at each place. */
 static double predictions_of(const struct trainer *trainer, const struct trainer_node *node)
 {
-    return (double)trainer_samples_of(trainer, node) * model_places(trainer->model);
+    return (double)trainer_samples(trainer, node) * model_places(trainer->model);
 }
 
 /* The next batch, or the whole share. Returns the mean loss. */
 static double run_batch(struct trainer *trainer, struct trainer_node *node, const float *x,
                         struct gradient_sink *sink)
 {
-    uint32_t samples = trainer_samples_of(trainer, node);
+    uint32_t samples = trainer_samples(trainer, node);
     double loss = 0;
 
     assert(node->sampler.order != NULL);
@@ -337,12 +315,6 @@ static void note_averaging(struct trainer_node *node, uint64_t averaged)
     node->density += (now - node->density) / DENSITY_STEPS;
 }
 
-double trainer_step(struct trainer *trainer, float *x, float *const *state,
-                    const struct trainer_turn *turn)
-{
-    return trainer_step_of(trainer, &trainer->node, x, x, state, turn);
-}
-
 /* Of x what no optimizer moves; all of it, where the step has moved nothing. */
 static void bring(const struct trainer *trainer, const float *from, float *x, bool all)
 {
@@ -352,8 +324,8 @@ static void bring(const struct trainer *trainer, const float *from, float *x, bo
         memcpy(x + first, from + first, (model_parameters(trainer->model) - first) * sizeof *x);
 }
 
-double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const float *from,
-                       float *x, float *const *state, const struct trainer_turn *turn)
+double trainer_step(struct trainer *trainer, struct trainer_node *node, const float *from, float *x,
+                    float *const *state, const struct trainer_turn *turn)
 {
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
@@ -390,13 +362,8 @@ double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const
     return loss;
 }
 
-double trainer_gradient(struct trainer *trainer, const float *x, float *gradient)
-{
-    return trainer_gradient_of(trainer, &trainer->node, x, gradient);
-}
-
-double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, const float *x,
-                           float *gradient)
+double trainer_gradient(struct trainer *trainer, struct trainer_node *node, const float *x,
+                        float *gradient)
 {
     struct gradient_sink sink = {
         .into = gradient,
@@ -416,15 +383,9 @@ double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, c
     return loss;
 }
 
-void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
-                   float factor, const struct trainer_turn *turn)
-{
-    trainer_apply_of(trainer, &trainer->node, x, state, gradient, factor, turn);
-}
-
-void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float *x,
-                      float *const *state, const float *gradient, float factor,
-                      const struct trainer_turn *turn)
+void trainer_apply(struct trainer *trainer, struct trainer_node *node, float *x,
+                   float *const *state, const float *gradient, float factor,
+                   const struct trainer_turn *turn)
 {
     struct optimizer_step step = {
         .optimizer = &trainer->optimizer,
@@ -448,12 +409,7 @@ void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float 
     note_averaging(node, turn->averaged);
 }
 
-float trainer_follow(const struct trainer *trainer)
-{
-    return trainer_follow_of(trainer, &trainer->node);
-}
-
-float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node)
+float trainer_follow(const struct trainer *trainer, const struct trainer_node *node)
 {
     bool follows = trainer->momentum_mode == TRAINER_MOMENTUM_QUASI_GLOBAL &&
                    optimizer_has_momentum(&trainer->optimizer);
@@ -525,7 +481,6 @@ void trainer_free(struct trainer *trainer)
     free(trainer->labels);
     free(trainer->index);
     workspace_close(&trainer->workspace);
-    sampler_close(&trainer->node.sampler);
     model_free(trainer->model);
     free(trainer);
 }

@@ -1,9 +1,11 @@
-/* trainer.h: one node's training: model, optimizer, schedule and share, as one step function.
+/* trainer.h: training: model, optimizer and schedule, as one step function.
  *
  * Both drivers train through this and nothing else. The flat parameter vector x and the optimizer's
- * vectors belong to the caller, who may change x between two steps (that is what averaging does).
- * Happy path: trainer_new, trainer_share, trainer_start, trainer_step again and again,
- * trainer_evaluate now and then, trainer_free.
+ * vectors belong to the caller, who may change x between two steps (that is what averaging does),
+ * and so does what else is a node's own: one trainer, with its options and scratch memory, may
+ * serve many nodes in turn.
+ * Happy path: trainer_new, trainer_start, and for each node trainer_share, trainer_step again and
+ * again, trainer_evaluate now and then, sampler_close; trainer_free.
  * Thread rule: a trainer belongs to one thread at a time; many trainers may share one data set.
  */
 #ifndef PARLEY_TRAIN_TRAINER_H
@@ -73,7 +75,8 @@ struct trainer_turn {
                           0: 1 */
 };
 
-/* What is a node's own from one step to the next, beside x and the optimizer's vectors. */
+/* What is a node's own from one step to the next, beside x and the optimizer's vectors: zeroed at
+ * first, and its sampler is for the caller to close. */
 struct trainer_node {
     struct sampler sampler; /* order is NULL until there is a share */
     double rate;            /* of the newest step; 0 before the first */
@@ -106,31 +109,27 @@ void trainer_start(const struct trainer *trainer, float *x, float *const *state)
  * there is no memory. */
 float *trainer_vectors(const struct trainer *trainer, float **state);
 
-/* Which samples this node trains on; copied. May be called again, between steps, with a share in
+/* Which samples the node trains on; copied. May be called again, between steps, with a share in
  * ascending order: what was visited in this pass counts as visited, and `due` is sampler_share()'s;
  * NULL at first. PARLEY_EDATA if count is 0 or a sample is not in the set, PARLEY_ENOMEM: the share
  * stays as it was. */
-PARLEY_CHECK int trainer_share(struct trainer *trainer, const uint32_t *share, uint32_t count,
-                               const uint64_t *due, uint64_t sampler_seed);
+PARLEY_CHECK int trainer_share(const struct trainer *trainer, struct trainer_node *node,
+                               const uint32_t *share, uint32_t count, const uint64_t *due,
+                               uint64_t sampler_seed);
 
-/* Goes on from this place (sampler.h) in the share it has been given, and marks what is visited;
- * `coverage` is borrowed, and may be NULL. */
-void trainer_cover(struct trainer *trainer, struct coverage *coverage, uint64_t place);
-uint64_t trainer_place(const struct trainer *trainer);
-/* Shares given of which a sample that was another's before has been trained on. */
-uint64_t trainer_taken(const struct trainer *trainer);
-
-/* Samples of a step: the batch, or for gd the whole share (until there is one, the whole set). */
-uint32_t trainer_samples(const struct trainer *trainer);
+/* Samples of a step: the batch, or for gd the whole share (until there is one, or where `node` is
+ * NULL, the whole set). */
+uint32_t trainer_samples(const struct trainer *trainer, const struct trainer_node *node);
 /* A step takes all samples of the share. */
 bool trainer_is_full_batch(const struct trainer *trainer);
 
-/* One local step on the next batch; needs a share. Returns the batch's mean loss (before the step;
- * of text over all places).
+/* One local step on the next batch; needs a share. from: x before the step, which may stand
+ * somewhere else and stays as it is then. Returns the batch's mean loss (before the step; of text
+ * over all places).
  * If that is not finite, nothing has been changed but the place in the share: the caller ends the
  * run (PARLEY_EDIVERGED). Allocates nothing. */
-double trainer_step(struct trainer *trainer, float *x, float *const *state,
-                    const struct trainer_turn *turn);
+double trainer_step(struct trainer *trainer, struct trainer_node *node, const float *from, float *x,
+                    float *const *state, const struct trainer_turn *turn);
 
 /* The two halves of a step, for strategies that average gradients. The first: the next batch's
  * gradient at x, of the mean loss, into gradient[parameters]; returns the loss. If that is not
@@ -138,9 +137,11 @@ double trainer_step(struct trainer *trainer, float *x, float *const *state,
  * running statistics, which the second adds, times factor over turn->weight. The second: the
  * optimizer's step with factor times any gradient, which stays as it is; turn->live is what the
  * rate may scale with. */
-double trainer_gradient(struct trainer *trainer, const float *x, float *gradient);
-void trainer_apply(struct trainer *trainer, float *x, float *const *state, const float *gradient,
-                   float factor, const struct trainer_turn *turn);
+double trainer_gradient(struct trainer *trainer, struct trainer_node *node, const float *x,
+                        float *gradient);
+void trainer_apply(struct trainer *trainer, struct trainer_node *node, float *x,
+                   float *const *state, const float *gradient, float factor,
+                   const struct trainer_turn *turn);
 
 /* Whoever adds d to x between two steps adds trainer_follow() * d to state[0], too; 0: nothing.
  *
@@ -150,20 +151,7 @@ void trainer_apply(struct trainer *trainer, float *x, float *const *state, const
  * enters goes on moving x, by up to 1 / (1 - beta) times as much: so the part is the smaller the
  * rarer averagings of the same part of x are, else the models would swing around their mean, and
  * ever further. */
-float trainer_follow(const struct trainer *trainer);
-
-/* The same for another node: so one trainer, with its options and scratch memory, serves many in
- * turn, each with vectors of its own. */
-uint32_t trainer_samples_of(const struct trainer *trainer, const struct trainer_node *node);
-/* from: x before the step, which may stand somewhere else and stays as it is then. */
-double trainer_step_of(struct trainer *trainer, struct trainer_node *node, const float *from,
-                       float *x, float *const *state, const struct trainer_turn *turn);
-double trainer_gradient_of(struct trainer *trainer, struct trainer_node *node, const float *x,
-                           float *gradient);
-void trainer_apply_of(struct trainer *trainer, struct trainer_node *node, float *x,
-                      float *const *state, const float *gradient, float factor,
-                      const struct trainer_turn *turn);
-float trainer_follow_of(const struct trainer *trainer, const struct trainer_node *node);
+float trainer_follow(const struct trainer *trainer, const struct trainer_node *node);
 
 /* What x says of the samples of `set` from `first` on (below its count), *rows of them, as many as
  * a batch holds: [*rows][classes] logits, of text for each place; or the numbers themselves.

@@ -303,11 +303,13 @@ static int train_a_job(void)
     struct job job;
     if (!error) {
         uint32_t samples;
+        struct trainer_node node = {0};
         error = job_init(&job, &settings, NULL, &reader, why, sizeof why);
         struct partition_gone gone = {"n3", 7};
         struct job_members members = {names, 3, &gone, 1};
         for (int times = 0; times < 2 && !error; times++)
-            error = job_share(&job, job.trainer, "n1", &members, &samples, why, sizeof why);
+            error = job_share(&job, &node, "n1", &members, &samples, why, sizeof why);
+        sampler_close(&node.sampler);
         job_close(&job);
     }
     settings_close(&settings);

@@ -63,7 +63,7 @@ static void meet(const char *const *flags, struct met *met)
     job_open(&job, &settings, flags);
     float *x = trainer_vectors(job.trainer, state);
     cr_assert(x && trainer_parameters(job.trainer) == 4);
-    trainer_apply_of(job.trainer, &node, x, state, gradient, 1, &turn);
+    trainer_apply(job.trainer, &node, x, state, gradient, 1, &turn);
     met->numbers = *trainer_numbers(job.trainer);
     met->rate = node.rate;
     parley_config_defaults(&met->config);

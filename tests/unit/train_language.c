@@ -444,6 +444,7 @@ Test(train_language, loss_and_gradient_are_means_over_all_places)
     struct names vocabulary = {0};
     struct dataset set;
     struct trainer *trainer;
+    struct trainer_node node = {0};
     char why[256];
     double accuracy, before, after, stepped, wanted, moved = 0;
     float inputs[ROWS * PLACES];
@@ -468,8 +469,8 @@ Test(train_language, loss_and_gradient_are_means_over_all_places)
     wanted = model_loss(trainer_model(trainer), wide, inputs, labels) / (ROWS * PLACES);
     trainer_evaluate(trainer, x, &set, &accuracy, &before);
     cr_expect_float_eq(before, wanted, 1e-5 * wanted, "%g for %g", before, wanted);
-    cr_assert_eq(trainer_share(trainer, share, ROWS, NULL, 1), 0);
-    stepped = trainer_step(trainer, x, NULL, &turn);
+    cr_assert_eq(trainer_share(trainer, &node, share, ROWS, NULL, 1), 0);
+    stepped = trainer_step(trainer, &node, x, x, NULL, &turn);
     cr_expect_float_eq(stepped, wanted, 1e-5 * wanted, "%g for %g", stepped, wanted);
     trainer_evaluate(trainer, x, &set, &accuracy, &after);
     for (size_t i = 0; i < n; i++)
@@ -479,6 +480,7 @@ Test(train_language, loss_and_gradient_are_means_over_all_places)
     free(wide);
     free(old);
     free(x);
+    sampler_close(&node.sampler);
     trainer_free(trainer);
     dataset_close(&set);
     names_close(&vocabulary);
@@ -572,6 +574,7 @@ Test(train_language, a_small_model_learns_a_short_text)
     struct names vocabulary = {0};
     struct dataset set;
     struct trainer *trainer;
+    struct trainer_node node = {0};
     char text[20 * sizeof line] = "", why[256];
     double first, accuracy, loss;
 
@@ -587,12 +590,12 @@ Test(train_language, a_small_model_learns_a_short_text)
     for (uint32_t i = 0; i < set.count; i++)
         share[i] = i;
     trainer_start(trainer, x, state);
-    cr_assert_eq(trainer_share(trainer, share, set.count, NULL, 1), 0);
+    cr_assert_eq(trainer_share(trainer, &node, share, set.count, NULL, 1), 0);
     trainer_evaluate(trainer, x, &set, &accuracy, &first);
     cr_expect_float_eq(first, log(set.vocabulary), 0.02, "%g", first);
     for (uint64_t step = 0; step < 200; step++) {
         struct trainer_turn turn = {.steps = step, .live = 1};
-        cr_assert(isfinite(trainer_step(trainer, x, state, &turn)));
+        cr_assert(isfinite(trainer_step(trainer, &node, x, x, state, &turn)));
     }
     trainer_evaluate(trainer, x, &set, &accuracy, &loss);
     cr_expect(loss < 0.5 && accuracy > 0.8, "loss %g, accuracy %g", loss, accuracy);
@@ -609,6 +612,7 @@ Test(train_language, a_small_model_learns_a_short_text)
     for (int i = 0; i < 2; i++)
         free(state[i]);
     free(x);
+    sampler_close(&node.sampler);
     trainer_free(trainer);
     dataset_close(&set);
     names_close(&vocabulary);

@@ -26,7 +26,7 @@ static double distance_from_reference(const char *optimizer, uint64_t seed)
     options.batch = strcmp(optimizer, "gd") == 0 ? 5 : set.count; /* gd: parts, a smaller last */
     options.seed = seed;
     bench_init(&bench, &options, &set, 7);
-    cr_assert_eq(trainer_samples(bench.trainer), set.count);
+    cr_assert_eq(trainer_samples(bench.trainer, &bench.node), set.count);
     cr_assert_eq(trainer_parameters(bench.trainer), N);
     for (int i = 0; i < N; i++)
         x[i] = (double)bench.x[i];
@@ -85,7 +85,7 @@ static double distance_when_averaged(const char *optimizer, uint64_t seed)
         averaged += changed;
         turn.averaged = averaged;
         density += (changed - density) / 32;
-        trainer_step(bench.trainer, bench.x, bench.state, &turn);
+        step_at(&bench, &turn);
         reference_gradient(&set, x, g);
         for (int i = 0; i < N; i++) {
             m[i] = 0.9 * m[i] + g[i];
@@ -96,7 +96,7 @@ static double distance_when_averaged(const char *optimizer, uint64_t seed)
             float delta = (float)(rate * rng_normal(&rng));
 
             bench.x[i] += delta;
-            bench.state[0][i] += delta * trainer_follow(bench.trainer);
+            bench.state[0][i] += delta * trainer_follow(bench.trainer, &bench.node);
             x[i] += (double)delta;
             m[i] -= 0.5 * density * (double)delta / (factor < 0.01 ? 0.0005 : rate);
         }
@@ -131,21 +131,19 @@ Test(train_step, only_a_momentum_in_quasi_global_mode_follows_and_never_by_more_
         options.momentum_mode = local ? TRAINER_MOMENTUM_LOCAL : TRAINER_MOMENTUM_QUASI_GLOBAL;
         bench_init(&bench, &options, &set, 1);
         for (uint64_t s = 1; s <= 40; s++)
-            trainer_step(bench.trainer, bench.x, bench.state,
-                         &(struct trainer_turn){.live = 2, .averaged = s});
-        cr_expect_eq(trainer_follow(bench.trainer), 0, "%s", optimizers[o]);
+            step_at(&bench, &(struct trainer_turn){.live = 2, .averaged = s});
+        cr_expect_eq(trainer_follow(bench.trainer, &bench.node), 0, "%s", optimizers[o]);
         bench_close(&bench);
     }
     struct trainer_options options = defaults;
     struct bench bench;
     options.momentum_mode = TRAINER_MOMENTUM_QUASI_GLOBAL;
     bench_init(&bench, &options, &set, 1);
-    cr_expect_eq(trainer_follow(bench.trainer), 0, "before the first step");
+    cr_expect_eq(trainer_follow(bench.trainer, &bench.node), 0, "before the first step");
     for (uint64_t s = 1; s <= 400; s++)
-        trainer_step(bench.trainer, bench.x, bench.state,
-                     &(struct trainer_turn){.progress = 1, .live = 2, .averaged = s});
-    cr_expect_lt(trainer_follow(bench.trainer), -900);
-    cr_expect_geq(trainer_follow(bench.trainer), -1000);
+        step_at(&bench, &(struct trainer_turn){.progress = 1, .live = 2, .averaged = s});
+    cr_expect_lt(trainer_follow(bench.trainer, &bench.node), -900);
+    cr_expect_geq(trainer_follow(bench.trainer, &bench.node), -1000);
     bench_close(&bench);
     dataset_close(&set);
 }
@@ -165,13 +163,10 @@ Test(train_step, a_momentum_that_begins_anew_after_each_step_is_plain_sgd)
     options.optimizer = "sgd";
     bench_init(&plain, &options, &set, 3);
     for (uint64_t s = 1; s <= 30; s++) {
-        trainer_step(reset.trainer, reset.x, reset.state,
-                     &(struct trainer_turn){.live = 2, .averaged = s});
-        trainer_step(plain.trainer, plain.x, plain.state, &(struct trainer_turn){.live = 2});
-        trainer_step(untouched.trainer, untouched.x, untouched.state,
-                     &(struct trainer_turn){.live = 2});
-        trainer_step(momentum.trainer, momentum.x, momentum.state,
-                     &(struct trainer_turn){.live = 2});
+        step_at(&reset, &(struct trainer_turn){.live = 2, .averaged = s});
+        step_at(&plain, &(struct trainer_turn){.live = 2});
+        step_at(&untouched, &(struct trainer_turn){.live = 2});
+        step_at(&momentum, &(struct trainer_turn){.live = 2});
     }
     for (int i = 0; i < (FEATURES + 1) * CLASSES; i++) {
         cr_assert_float_eq(reset.x[i], plain.x[i], 1e-5f);
@@ -207,9 +202,9 @@ Test(train_step, a_step_in_two_halves_is_the_whole_step)
         for (int s = 0; s < 20; s++) {
             struct trainer_turn turn = {.live = 1, .steps = halves.steps++};
             double loss = step(&whole, 0);
-            double same = trainer_gradient(halves.trainer, halves.x, gradient);
+            double same = trainer_gradient(halves.trainer, &halves.node, halves.x, gradient);
             memcpy(kept, gradient, sizeof kept);
-            trainer_apply(halves.trainer, halves.x, halves.state, gradient, 1, &turn);
+            trainer_apply(halves.trainer, &halves.node, halves.x, halves.state, gradient, 1, &turn);
             cr_assert_eq(memcmp(kept, gradient, n * sizeof *kept), 0);
             cr_assert_float_eq(loss, same, 1e-5);
         }
@@ -260,9 +255,9 @@ Test(train_step, a_momentum_that_nothing_feeds_ends_at_0_and_is_never_subnormal)
             for (int i = 0; i < CLASSES; i++)
                 bench.m[i] = i % 2 == 0 ? 1e-40f : -1e-45f;
             if (halves) {
-                trainer_gradient(bench.trainer, bench.x, gradient);
+                trainer_gradient(bench.trainer, &bench.node, bench.x, gradient);
                 cr_expect(keeps_subnormals());
-                trainer_apply(bench.trainer, bench.x, bench.state, gradient, 1, &turn);
+                trainer_apply(bench.trainer, &bench.node, bench.x, bench.state, gradient, 1, &turn);
             } else {
                 step(&bench, 0);
             }
@@ -286,11 +281,8 @@ Test(train_step, a_momentum_that_nothing_feeds_ends_at_0_and_is_never_subnormal)
 static void step_apart(const struct trainer_options *options, const struct dataset *set)
 {
     struct bench in_place, apart;
-    struct trainer_node one = {0}, other = {0};
     bench_init(&in_place, options, set, 1);
     bench_init(&apart, options, set, 1);
-    cr_assert_eq(sampler_init(&one.sampler, NULL, set->count, 1), 0);
-    cr_assert_eq(sampler_init(&other.sampler, NULL, set->count, 1), 0);
     size_t bytes = trainer_parameters(apart.trainer) * sizeof(float);
     float *from = malloc(bytes), *kept = malloc(bytes);
     for (uint64_t s = 0; s < 6; s++) {
@@ -303,14 +295,12 @@ static void step_apart(const struct trainer_options *options, const struct datas
         apart.x = swap;
         memcpy(kept, from, bytes);
         memset(apart.x, 0xff, bytes); /* NaN: must not be read */
-        trainer_step_of(in_place.trainer, &one, in_place.x, in_place.x, in_place.state, &turn);
-        trainer_step_of(apart.trainer, &other, from, apart.x, apart.state, &turn);
+        step_at(&in_place, &turn);
+        trainer_step(apart.trainer, &apart.node, from, apart.x, apart.state, &turn);
         cr_assert_eq(memcmp(kept, from, bytes), 0);
         cr_assert_eq(memcmp(in_place.x, apart.x, bytes), 0, "%s of %s, step %d", options->optimizer,
                      options->model, (int)s);
     }
-    sampler_close(&one.sampler);
-    sampler_close(&other.sampler);
     free(kept);
     free(from);
     bench_close(&in_place);
@@ -361,10 +351,10 @@ Test(train_step, a_stale_gradient_is_applied_whole_at_a_smaller_rate)
         bench_init(&slow, &options, &set, 1);
         for (int s = 0; s < 5; s++) {
             struct trainer_turn turn = {.live = 1, .steps = (uint64_t)s};
-            trainer_gradient(slow.trainer, slow.x, gradient);
-            trainer_apply(slow.trainer, slow.x, slow.state, gradient, 1, &turn);
+            trainer_gradient(slow.trainer, &slow.node, slow.x, gradient);
+            trainer_apply(slow.trainer, &slow.node, slow.x, slow.state, gradient, 1, &turn);
             turn.weight = 4;
-            trainer_apply(stale.trainer, stale.x, stale.state, gradient, 1, &turn);
+            trainer_apply(stale.trainer, &stale.node, stale.x, stale.state, gradient, 1, &turn);
         }
         for (size_t i = 0; i < trainer_parameters(slow.trainer); i++)
             cr_assert_float_eq(stale.x[i], slow.x[i], 1e-7, "%s: %g for %g", options.optimizer,
@@ -397,11 +387,11 @@ Test(train_step, gradients_that_are_averaged_bring_running_statistics_along)
     cr_assert_lt(trained, n);
     for (int s = 0; s < 5; s++) {
         memset(gradient, 0xff, n * sizeof *gradient); /* NaN: must not be read */
-        trainer_step(whole.trainer, whole.x, whole.state, &turn);
-        trainer_gradient(apart.trainer, apart.x, gradient);
+        step_at(&whole, &turn);
+        trainer_gradient(apart.trainer, &apart.node, apart.x, gradient);
         for (size_t i = 0; i < n; i++)
             gradient[i] *= 2; /* as if another node had found the same */
-        trainer_apply(apart.trainer, apart.x, apart.state, gradient, 0.5f, &turn);
+        trainer_apply(apart.trainer, &apart.node, apart.x, apart.state, gradient, 0.5f, &turn);
     }
     for (size_t i = 0; i < n; i++)
         cr_assert_float_eq(whole.x[i], apart.x[i], 1e-4, "at %zu: %g, %g", i, (double)whole.x[i],
@@ -410,7 +400,7 @@ Test(train_step, gradients_that_are_averaged_bring_running_statistics_along)
     const float was = apart.x[trained];
     const struct trainer_turn stale = {.live = 1, .weight = 4};
     gradient[trained] = 8;
-    trainer_apply(apart.trainer, apart.x, apart.state, gradient, 0.5f, &stale);
+    trainer_apply(apart.trainer, &apart.node, apart.x, apart.state, gradient, 0.5f, &stale);
     cr_expect_float_eq(apart.x[trained], was + 1, 1e-6);
     free(gradient);
     bench_close(&apart);

@@ -142,8 +142,8 @@ Test(train_trainer, the_linear_scaling_rule_multiplies_the_rate_by_the_samples_o
         options.warmup = 0;
         options.rate *= cases[t].factor / 2;
         bench_init(&plain, &options, &set, 1);
-        trainer_step(scaled.trainer, scaled.x, scaled.state, &turn);
-        trainer_step(plain.trainer, plain.x, plain.state, &turn);
+        step_at(&scaled, &turn);
+        step_at(&plain, &turn);
         for (size_t i = 0; i < trainer_parameters(plain.trainer); i++)
             cr_expect_float_eq(scaled.x[i], plain.x[i], 1e-7);
         bench_close(&plain);
@@ -256,13 +256,13 @@ static void step_after_averaging(struct bench *bench, const char *optimizer, dou
         memcpy(before, bench->m, trainer_parameters(bench->trainer) * sizeof *before);
         kept = bench->x[0];
         bench->x[0] = NAN;
-        cr_expect(!isfinite(trainer_step(bench->trainer, bench->x, bench->state, &averaged)));
+        cr_expect(!isfinite(step_at(bench, &averaged)));
         for (size_t i = 0; i < trainer_parameters(bench->trainer); i++)
             cr_assert_eq(bench->m[i], before[i], "%s: a momentum is lost", optimizer);
         bench->x[0] = kept;
         free(before);
     }
-    trainer_step(bench->trainer, bench->x, bench->state, &averaged);
+    step_at(bench, &averaged);
 }
 
 Test(train_trainer, a_step_that_fails_after_an_averaging_changes_nothing)
@@ -392,10 +392,12 @@ Test(train_trainer, a_bad_share_is_refused_and_the_old_one_stays)
     struct bench bench;
 
     bench_init(&bench, &defaults, &set, 1);
-    cr_expect_eq(trainer_share(bench.trainer, NULL, 0, NULL, 1), PARLEY_EDATA);
-    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 10}, 2, NULL, 1), PARLEY_EDATA);
+    cr_expect_eq(trainer_share(bench.trainer, &bench.node, NULL, 0, NULL, 1), PARLEY_EDATA);
+    cr_expect_eq(trainer_share(bench.trainer, &bench.node, (const uint32_t[]){0, 10}, 2, NULL, 1),
+                 PARLEY_EDATA);
     cr_expect(isfinite(step(&bench, 0)));
-    cr_expect_eq(trainer_share(bench.trainer, (const uint32_t[]){0, 9}, 2, NULL, 1), 0);
+    cr_expect_eq(trainer_share(bench.trainer, &bench.node, (const uint32_t[]){0, 9}, 2, NULL, 1),
+                 0);
     cr_expect(isfinite(step(&bench, 0)));
     bench_close(&bench);
     dataset_close(&set);

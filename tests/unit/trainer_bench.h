@@ -51,6 +51,7 @@ static const struct trainer_options defaults = {.model = "softmax",
 
 struct bench {
     struct trainer *trainer;
+    struct trainer_node node;
     float *x, *m, *state[2];
     uint64_t steps;
 };
@@ -62,10 +63,12 @@ static inline void bench_init(struct bench *bench, const struct trainer_options 
     char why[256] = "";
     size_t n;
 
+    bench->node = (struct trainer_node){0};
     cr_assert_eq(trainer_new(&bench->trainer, options, set, why, sizeof why), 0, "%s", why);
     for (uint32_t i = 0; i < set->count; i++)
         share[i] = i;
-    cr_assert_eq(trainer_share(bench->trainer, share, set->count, NULL, sampler_seed), 0);
+    cr_assert_eq(trainer_share(bench->trainer, &bench->node, share, set->count, NULL, sampler_seed),
+                 0);
     free(share);
     n = trainer_parameters(bench->trainer);
     bench->x = malloc(n * sizeof(float));
@@ -80,14 +83,20 @@ static inline void bench_close(struct bench *bench)
 {
     free(bench->m);
     free(bench->x);
+    sampler_close(&bench->node.sampler);
     trainer_free(bench->trainer);
+}
+
+static inline double step_at(struct bench *bench, const struct trainer_turn *turn)
+{
+    return trainer_step(bench->trainer, &bench->node, bench->x, bench->x, bench->state, turn);
 }
 
 static inline double step(struct bench *bench, double progress)
 {
     struct trainer_turn turn = {.progress = progress, .steps = bench->steps++, .live = 1};
 
-    return trainer_step(bench->trainer, bench->x, bench->state, &turn);
+    return step_at(bench, &turn);
 }
 
 /* Sum of gradients of softmax regression over the whole set in float64. x, g: weight

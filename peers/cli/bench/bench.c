@@ -31,7 +31,7 @@ float *bench_vector(size_t count)
 }
 
 int bench_trainer(struct bench *bench, const char *model, const char *optimizer, double rate,
-                  const struct dataset *set, struct trainer **trainer)
+                  const struct dataset *set, struct trainer **trainer, struct trainer_node *node)
 {
     const struct trainer_options options = {.model = model,
                                             .optimizer = optimizer,
@@ -45,7 +45,7 @@ int bench_trainer(struct bench *bench, const char *model, const char *optimizer,
     if (!error) error = trainer_new(trainer, &options, set, bench->why, BENCH_WHY_BYTES);
     for (uint32_t i = 0; !error && i < set->count; i++)
         share[i] = i;
-    if (!error) error = trainer_share(*trainer, share, set->count, NULL, 1);
+    if (!error) error = trainer_share(*trainer, node, share, set->count, NULL, 1);
     free(share);
     return error;
 }

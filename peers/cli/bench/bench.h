@@ -71,9 +71,9 @@ void bench_folder_end(struct bench *bench);
 double bench_now(void); /* seconds, monotonic */
 
 /* Of all samples of the set, by BENCH_BATCH; to be freed after any outcome, where it is not NULL.
- */
+ * node: zeroed; its sampler is to be closed likewise. */
 int bench_trainer(struct bench *bench, const char *model, const char *optimizer, double rate,
-                  const struct dataset *set, struct trainer **trainer);
+                  const struct dataset *set, struct trainer **trainer, struct trainer_node *node);
 
 /* Some floats, aligned for every kernel, which the caller frees; NULL: no memory. */
 float *bench_vector(size_t count);

@@ -70,6 +70,7 @@ static int write_images(struct bench *bench)
 struct core {
     pthread_t handle;
     struct trainer *trainer;
+    struct trainer_node own;
     float *x, *state[2];
     uint32_t steps;
 };
@@ -82,7 +83,8 @@ struct bare {
 
 static int make_core(struct core *core, struct bare *bare, const char *model, struct bench *bench)
 {
-    int error = bench_trainer(bench, model, "momentum", 0.05, &bare->source.train, &core->trainer);
+    int error = bench_trainer(bench, model, "momentum", 0.05, &bare->source.train, &core->trainer,
+                              &core->own);
     if (error) return error;
     core->x = trainer_vectors(core->trainer, core->state);
     return core->x ? 0 : PARLEY_ENOMEM;
@@ -103,6 +105,7 @@ static void close_bare(struct bare *bare)
 {
     for (uint32_t c = 0; c < bare->cores; c++) {
         trainer_free(bare->core[c].trainer);
+        sampler_close(&bare->core[c].own.sampler);
         free(bare->core[c].x);
     }
     source_close(&bare->source);
@@ -113,7 +116,7 @@ static void *make_steps(void *pointer)
     const struct trainer_turn turn = {.progress = 0.5, .live = 1};
     struct core *core = pointer;
     for (uint32_t i = 0; i < core->steps; i++)
-        trainer_step(core->trainer, core->x, core->state, &turn);
+        trainer_step(core->trainer, &core->own, core->x, core->x, core->state, &turn);
     return NULL;
 }
 

@@ -37,6 +37,7 @@ enum { ROW_MLP = 0, ROW_LENET = 4, TIMES_MAX = 4 };
 struct step {
     struct dataset set;
     struct trainer *trainer;
+    struct trainer_node own;
     float *x, *state[2];
     /* The products': inputs and outputs of the layers, and what is computed. */
     float *parameters, *gradient, *activations, *deltas;
@@ -68,6 +69,7 @@ static int make_images(struct dataset *set, uint32_t count)
 static void close_step(struct step *step)
 {
     trainer_free(step->trainer);
+    sampler_close(&step->own.sampler);
     dataset_close(&step->set);
     free(step->x);
     free(step->parameters);
@@ -81,7 +83,8 @@ static int make_step(struct step *step, const struct row *row, struct bench *ben
 {
     int error = make_images(&step->set, bench->quick ? SAMPLES_QUICK : SAMPLES);
     if (!error)
-        error = bench_trainer(bench, row->model, row->optimizer, 1e-6, &step->set, &step->trainer);
+        error = bench_trainer(bench, row->model, row->optimizer, 1e-6, &step->set, &step->trainer,
+                              &step->own);
     if (error) return error;
     size_t parameters = trainer_parameters(step->trainer), wide = ROWS * SIDE * SIDE;
     step->x = trainer_vectors(step->trainer, step->state);
@@ -98,7 +101,7 @@ static void whole_step(void *context)
 {
     const struct trainer_turn turn = {.progress = 0.5, .live = 1};
     struct step *step = context;
-    trainer_step(step->trainer, step->x, step->state, &turn);
+    trainer_step(step->trainer, &step->own, step->x, step->x, step->state, &turn);
 }
 
 /* The products of a convolution, sample by sample: layers/conv.c. */

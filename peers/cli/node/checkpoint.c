@@ -217,7 +217,7 @@ static void write_one(void *pointer)
 static void copy_state(struct node *node)
 {
     struct node_checkpoint *c = &node->checkpoint;
-    uint64_t place = trainer_place(node->job.trainer);
+    uint64_t place = sampler_place(&node->own.sampler);
     size_t n = trainer_parameters(node->job.trainer);
     /* Of steps that all make in common a node may have made few, or some that went to no model.
      * Those since the driver's last look went to it. */

@@ -243,8 +243,8 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
         for (uint32_t i = 0; i < count; i++)
             list[i] = names[i];
         members.gone = places;
-        error = job_share(&node->job, node->job.trainer, node_name(node), &members, &samples, why,
-                          why_size);
+        error =
+            job_share(&node->job, &node->own, node_name(node), &members, &samples, why, why_size);
     }
     node->share = samples;
     free(places);
@@ -252,8 +252,9 @@ static int take_share(struct node *node, bool first, char *why, size_t why_size)
     if (!error && !node->controlled)
         say(PARLEY_LOG_INFO, "%" PRIu32 " of %" PRIu32 " samples are this node's share%s%s",
             samples, node->job.data.train.count, first ? "" : " now",
-            samples < trainer_samples(node->job.trainer) ? ", fewer than a batch: they are cycled"
-                                                         : "");
+            samples < trainer_samples(node->job.trainer, &node->own)
+                ? ", fewer than a batch: they are cycled"
+                : "");
     free(list);
     free(names);
     return error;
@@ -269,10 +270,10 @@ static int begin(struct node *node, const struct parley_turn *turn, char *why, s
         atomic_store(&node->place, passes * SAMPLER_SLICES);
     }
     int error = take_share(node, true, why, why_size);
-    if (!error)
-        trainer_cover(node->job.trainer, node->coverage.words ? &node->coverage : NULL,
-                      atomic_load(&node->place));
-    return error;
+    if (error) return error;
+    node->own.sampler.coverage = node->coverage.words ? &node->coverage : NULL;
+    sampler_seek(&node->own.sampler, atomic_load(&node->place));
+    return 0;
 }
 
 /* Whether this node is the one to look at the accuracy for the index-th time. All nodes that see
@@ -326,9 +327,10 @@ static double work(struct node *node, const struct parley_turn *turn)
     struct trainer_turn now = {turn->progress, turn->state_steps, turn->live, turn->averaged,
                                turn->weight};
     if (turn->work == PARLEY_WORK_GRADIENT)
-        return trainer_gradient(trainer, turn->at, turn->gradient);
-    if (turn->work == PARLEY_WORK_STEP) return trainer_step(trainer, node->x, node->state, &now);
-    trainer_apply(trainer, node->x, node->state, turn->gradient, turn->factor, &now);
+        return trainer_gradient(trainer, &node->own, turn->at, turn->gradient);
+    if (turn->work == PARLEY_WORK_STEP)
+        return trainer_step(trainer, &node->own, node->x, node->x, node->state, &now);
+    trainer_apply(trainer, &node->own, node->x, node->state, turn->gradient, turn->factor, &now);
     return 0;
 }
 
@@ -350,7 +352,7 @@ static int train(struct node *node, char *why, size_t why_size)
         node->state_steps = turn.state_steps;
         node_checkpoint_step(node);
         uint64_t before_us = clock_now_us();
-        uint32_t samples = trainer_samples(node->job.trainer);
+        uint32_t samples = trainer_samples(node->job.trainer, &node->own);
         double loss = work(node, &turn);
         if (turn.work != PARLEY_WORK_GRADIENT) node->state_steps++;
         step = (struct parley_step){0};
@@ -362,12 +364,12 @@ static int train(struct node *node, char *why, size_t why_size)
         step = (struct parley_step){.steps = 1,
                                     .samples = samples,
                                     .loss = loss,
-                                    .follow = trainer_follow(node->job.trainer),
-                                    .place = trainer_place(node->job.trainer)};
+                                    .follow = trainer_follow(node->job.trainer, &node->own),
+                                    .place = sampler_place(&node->own.sampler)};
         node->steps++;
         atomic_store_explicit(&node->place, step.place, memory_order_relaxed);
-        if (trainer_taken(node->job.trainer) > node->taken) node_report_takeover(node);
-        node->taken = trainer_taken(node->job.trainer);
+        if (node->own.sampler.taken > node->taken) node_report_takeover(node);
+        node->taken = node->own.sampler.taken;
         atomic_fetch_add_explicit(&node->samples, step.samples, memory_order_relaxed);
     }
     return code == PARLEY_END ? 0 : code;
@@ -493,6 +495,7 @@ int node_command(const struct settings *settings)
     }
     if (node->coverage.words)
         munmap((void *)node->coverage.words, coverage_bytes(node->coverage.samples));
+    sampler_close(&node->own.sampler);
     job_close(&node->job);
     free(node->tensors);
     free(node->x);

@@ -60,6 +60,7 @@ struct node {
     struct parley_options options;
     struct parley_tensor *tensors; /* for the options; owned */
     float *x, *state[2];           /* trainer_vectors(): in one block; owned */
+    struct trainer_node own;       /* its share, and what the newest steps have left */
     struct json_out json;
     char name[PARLEY_NAME_SIZE]; /* drawn, where none was given */
     struct seed_list seeds;
