@@ -93,6 +93,7 @@ static int hand_over(struct parley_node *node, struct conn *conn, enum wire_type
     case WIRE_STRATEGY:
         if (node->strategy->frame) node->strategy->frame(node, conn, &m.strategy);
         break;
+    case WIRE_NONE:
     case WIRE_REPORT:
     case WIRE_CHUNK:
     case WIRE_TYPES:

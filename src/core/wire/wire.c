@@ -27,31 +27,9 @@ uint64_t wire_get(const uint8_t *bytes, int size)
 const char *wire_type_name(enum wire_type type)
 {
     static const char *const names[WIRE_TYPES] = {
-        [WIRE_HELLO] = "HELLO",
-        [WIRE_REJECT] = "REJECT",
-        [WIRE_BYE] = "BYE",
-        [WIRE_PING] = "PING",
-        [WIRE_ACK] = "ACK",
-        [WIRE_PING_FOR] = "PING_FOR",
-        [WIRE_MEMBERS] = "MEMBERS",
-        [WIRE_SKETCHES] = "SKETCHES",
-        [WIRE_OFFER] = "OFFER",
-        [WIRE_ACCEPT] = "ACCEPT",
-        [WIRE_BUSY] = "BUSY",
-        [WIRE_REFUSE] = "REFUSE",
-        [WIRE_READY] = "READY",
-        [WIRE_COMMIT] = "COMMIT",
-        [WIRE_APPLIED] = "APPLIED",
-        [WIRE_ABORT] = "ABORT",
-        [WIRE_KEEPALIVE] = "KEEPALIVE",
-        [WIRE_ASK] = "ASK",
-        [WIRE_OUTCOME] = "OUTCOME",
-        [WIRE_FETCH] = "FETCH",
-        [WIRE_FETCHED] = "FETCHED",
-        [WIRE_STATUS] = "STATUS",
-        [WIRE_REPORT] = "REPORT",
-        [WIRE_CHUNK] = "CHUNK",
-        [WIRE_STRATEGY] = "STRATEGY",
+#define X(name) [WIRE_##name] = #name,
+        WIRE_TYPE_NAMES(X)
+#undef X
     };
     return type > 0 && type < WIRE_TYPES ? names[type] : "?";
 }

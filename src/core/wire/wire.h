@@ -20,41 +20,47 @@ enum {
     WIRE_CHUNK_HEAD_BYTES = WIRE_HEADER_BYTES + WIRE_CHUNK_BYTES
 };
 
+/* X(name), numbered from 1 on. */
+#define WIRE_TYPE_NAMES(X)                                                                         \
+    X(HELLO)                                                                                       \
+    X(REJECT)                                                                                      \
+    X(BYE)                                                                                         \
+    X(PING)                                                                                        \
+    X(ACK)                                                                                         \
+    X(PING_FOR) /* please probe a third member */                                                  \
+    X(MEMBERS)                                                                                     \
+    X(SKETCHES)                                                                                    \
+    X(OFFER)                                                                                       \
+    X(ACCEPT)                                                                                      \
+    X(BUSY)                                                                                        \
+    X(REFUSE)                                                                                      \
+    X(READY)                                                                                       \
+    X(COMMIT)                                                                                      \
+    X(APPLIED)                                                                                     \
+    X(ABORT)                                                                                       \
+    X(KEEPALIVE)                                                                                   \
+    X(ASK) /* what became of an exchange? */                                                       \
+    X(OUTCOME)                                                                                     \
+    X(FETCH)    /* please stream your state, or the model of this digest */                        \
+    X(FETCHED)  /* the answer: coming, or no */                                                    \
+    X(STRATEGY) /* what nodes of one strategy say to each other */                                 \
+    X(STATUS)   /* asked before HELLO by `parley status` */                                        \
+    X(REPORT)   /* its answer */                                                                   \
+    X(CHUNK)
+
 enum wire_type {
-    WIRE_HELLO = 1,
-    WIRE_REJECT,
-    WIRE_BYE,
-    WIRE_PING,
-    WIRE_ACK,
-    WIRE_PING_FOR, /* please probe a third member */
-    WIRE_MEMBERS,
-    WIRE_SKETCHES,
-    WIRE_OFFER,
-    WIRE_ACCEPT,
-    WIRE_BUSY,
-    WIRE_REFUSE,
-    WIRE_READY,
-    WIRE_COMMIT,
-    WIRE_APPLIED,
-    WIRE_ABORT,
-    WIRE_KEEPALIVE,
-    WIRE_ASK, /* what became of an exchange? */
-    WIRE_OUTCOME,
-    WIRE_FETCH,    /* please stream your state, or the model of this digest */
-    WIRE_FETCHED,  /* the answer: coming, or no */
-    WIRE_STRATEGY, /* what nodes of one strategy say to each other */
-    WIRE_STATUS,   /* asked before HELLO by `parley status` */
-    WIRE_REPORT,   /* its answer */
-    WIRE_CHUNK,
-    WIRE_TYPES
+    WIRE_NONE, /* not a frame's */
+#define X(name) WIRE_##name,
+    WIRE_TYPE_NAMES(X)
+#undef X
+        WIRE_TYPES
 };
 
 enum wire_stream {
     WIRE_STREAM_OFFER,  /* the initiator's snapshot */
     WIRE_STREAM_ACCEPT, /* the responder's */
     WIRE_STREAM_FETCH,
-    WIRE_STREAM_STRATEGY, /* a part of a buffer */
-    WIRE_STREAMS
+    WIRE_STREAM_STRATEGY /* a part of a buffer */
 };
 
 const char *wire_type_name(enum wire_type type);
