@@ -38,11 +38,11 @@ enum candidate_state {
 
 struct agreement {
     enum candidate_state candidate;
-    uint32_t buffer, other;            /* the candidate's, and the one that a fetch fills */
-    uint8_t own[PARLEY_DIGEST_BYTES];  /* what `buffer` holds */
-    uint8_t pick[PARLEY_DIGEST_BYTES]; /* what is fetched, written or held */
-    uint8_t written[PARLEY_DIGEST_BYTES];
-    bool is_written, failed_write;
+    uint32_t buffer, other;               /* the candidate's, and the one that a fetch fills */
+    uint8_t own[PARLEY_DIGEST_BYTES];     /* what `buffer` holds */
+    uint8_t pick[PARLEY_DIGEST_BYTES];    /* what is fetched, written or held */
+    uint8_t written[PARLEY_DIGEST_BYTES]; /* all 0: nothing yet */
+    bool failed_write;
     double score;
     uint64_t proposer; /* of the pick: its boot; 0: there is none, or others are DONE with it */
     uint64_t progress_us, patience_us, since_us;

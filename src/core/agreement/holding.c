@@ -106,7 +106,7 @@ bool holding_obtain(struct parley_node *node, const uint8_t *digest)
     if (holder != node->self && flow_is_sent(node, a->other)) return true;
     memcpy(a->pick, digest, sizeof a->pick);
     if (holder == node->self) {
-        if (a->is_written && said_same(a->written, digest))
+        if (!said_none(a->written) && said_same(a->written, digest))
             hold(node);
         else
             write_candidate(node);
@@ -199,7 +199,6 @@ static void written(struct parley_node *node, const struct parley_event *event)
     if (!ok && !a->failed_write)
         out_log(node, PARLEY_LOG_ERROR, "the model could not be written; it is held in memory");
     a->failed_write = !ok;
-    a->is_written = true;
     memcpy(a->written, a->own, sizeof a->written);
     hold(node);
 }
