@@ -44,16 +44,16 @@ static void print_data(const struct source *data)
     printf("data       %s: %" PRIu32 " samples, %" PRIu32 " for test, %" PRIu32 " %s each, %" PRIu32
            " %s\n",
            data->name, set->count, data->test.count, set->features,
-           set->vocabulary      ? "characters"
+           set->text            ? "characters"
            : set->features == 1 ? "value"
                                 : "values",
            set->classes,
-           set->vocabulary     ? "different ones"
+           set->text           ? "different ones"
            : set->targets      ? "number"
            : set->classes == 1 ? "class"
                                : "classes");
     if (data->shape.classes.count > 0)
-        printf("%s %s\n", set->vocabulary ? "characters" : "classes   ",
+        printf("%s %s\n", set->text ? "characters" : "classes   ",
                names_list(&data->shape.classes, list, sizeof list));
     if (data->shape.columns.count > 0)
         printf("columns    %s\n", names_list(&data->shape.columns, list, sizeof list));

@@ -119,7 +119,7 @@ static int check_room(const struct run *run, char *why, size_t why_size)
 static int check_counted(const struct settings *settings, const struct dataset *train, char *why,
                          size_t why_size)
 {
-    if (!train->targets && !train->vocabulary) return 0;
+    if (!train->targets && !train->text) return 0;
     snprintf(why, why_size,
              "--data: \"%.200s\" has no classes; --model %.40s only counts samples, of data that "
              "have: take digits",

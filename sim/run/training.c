@@ -261,7 +261,7 @@ int sim_training_init(struct sim_training *training, struct sim_task *task, cons
 {
     *training = (struct sim_training){.job = job, .nodes = nodes, .threads = threads};
     const struct dataset *set = &job->data.train;
-    bool labels = !set->targets && set->vocabulary == 0;
+    bool labels = !set->targets && !set->text;
     int error = allocate(training);
     if (!error && labels && asks_for_wrong_labels(job->settings)) error = mislead(training);
     if (error) return error;

@@ -144,7 +144,7 @@ static int measure_targets(struct dataset *set)
 int dataset_measure(struct dataset *set)
 {
     if (set->count == 0 || set->features == 0) return PARLEY_EDATA;
-    if (set->vocabulary) return measure_text(set);
+    if (set->text) return measure_text(set);
     int error = set->bytes ? measure_images(set) : measure_table(set);
     if (!error && set->targets) error = measure_targets(set);
     return error;

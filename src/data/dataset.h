@@ -19,7 +19,7 @@ struct dataset {
     uint32_t features;                /* values a sample: channels * height * width for images */
     uint32_t channels, height, width; /* 0 for tables */
     uint32_t classes;                 /* labels lie in [0, classes) */
-    uint32_t vocabulary;              /* of text (chars.h): bytes are numbers of characters; or 0 */
+    bool text;                        /* chars.h: bytes and classes are numbers of characters */
     uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
     float *values;                    /* [count][features] of a table, else NULL; owned */
     uint16_t *labels;                 /* [count]; owned */

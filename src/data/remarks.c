@@ -119,7 +119,7 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     if (train->header_line > 0 && source->test.header_line == 0) add_header(remarks, train);
     if (train->flat > 0) add_flat(remarks, source);
     if (train->far > 0) add_far(remarks, source);
-    if (train->classes == 1 && !train->targets && !train->vocabulary)
+    if (train->classes == 1 && !train->targets && !train->text)
         add(remarks, "all samples are of one class: there is nothing to tell apart");
-    if (!train->vocabulary) add_lost_names(remarks, &source->shape);
+    if (!train->text) add_lost_names(remarks, &source->shape);
 }

@@ -237,7 +237,7 @@ static int finish(struct job *job, char *why, size_t why_size)
     if (error) return error;
     share_settings(job);
     job->run = run_id(job);
-    if (job->data.train.vocabulary) return 0;
+    if (job->data.train.text) return 0;
     error = rows_write_columns(&job->data.shape, &job->columns);
     if (error) return error;
     return rows_write_lines(&job->data.shape.classes, &job->class_names);
@@ -305,7 +305,7 @@ void job_meta(const struct job *job, struct model_meta *meta)
     };
     snprintf(meta->model, sizeof meta->model, "%s", model_spec(job->model));
     snprintf(meta->data, sizeof meta->data, "%s", job->data.name);
-    if (set->vocabulary) chars_write_vocabulary(&job->data.shape.classes, meta->vocabulary);
+    if (set->text) chars_write_vocabulary(&job->data.shape.classes, meta->vocabulary);
 }
 
 void job_config(const struct job *job, struct parley_config *config)

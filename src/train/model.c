@@ -103,7 +103,7 @@ static int check_data(const char *spec, unsigned takes, const struct model_data 
                       size_t why_size)
 {
     static const char *const names[] = {"tables", "images", "text"};
-    int kind = data->vocabulary > 0 ? 2 : data->channels > 0 ? 1 : 0;
+    int kind = data->text ? 2 : data->channels > 0 ? 1 : 0;
     uint32_t least = data->features < data->classes ? data->features : data->classes;
     char list[64] = "";
 

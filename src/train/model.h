@@ -32,8 +32,8 @@ struct model_data {
     uint32_t features;                /* values a sample; of text: places of a window */
     uint32_t channels, height, width; /* of images, else 0 */
     uint32_t classes;
-    uint32_t vocabulary; /* of text, else 0 */
-    bool numbers;        /* labels are numbers to be met; classes is 1 */
+    bool text;    /* values are numbers below classes */
+    bool numbers; /* labels are numbers to be met; classes is 1 */
 };
 
 struct layer; /* layer.h */

@@ -105,7 +105,7 @@ int trainer_new(struct trainer **trainer, const struct trainer_options *options,
                                     .height = set->height,
                                     .width = set->width,
                                     .classes = set->classes,
-                                    .vocabulary = set->vocabulary,
+                                    .text = set->text,
                                     .numbers = set->targets != NULL};
     struct trainer *made = calloc(1, sizeof *made);
     int error = made == NULL ? PARLEY_ENOMEM : check_numbers(options, why, why_size);

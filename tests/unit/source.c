@@ -186,7 +186,7 @@ Test(source, a_saved_model_s_vocabulary_and_window_read_the_text_it_is_tried_on)
                                   &(struct source_model){"abcd", NULL, 4, 2, false, NULL}, why,
                                   sizeof why),
                  0, "%s", why);
-    cr_expect(alone.count == 4 && alone.features == 2 && alone.vocabulary == 4);
+    cr_expect(alone.count == 4 && alone.features == 2 && alone.text && alone.classes == 4);
     cr_expect(alone.bytes[0] == 2 && alone.bytes[1] == 1 && alone.labels[0] == 0);
     dataset_close(&alone);
     cr_assert_eq(source_load_test(&alone, &reader, "text:text,window=4", NULL,

@@ -384,8 +384,7 @@ Test(train_language, a_whole_language_model_matches_central_differences)
 {
     /* Proves how the layers are put together: residual connections, two blocks, and the loss at
      * every place. */
-    const struct model_data data = {
-        .features = PLACES, .classes = VOCABULARY, .vocabulary = VOCABULARY};
+    const struct model_data data = {.features = PLACES, .classes = VOCABULARY, .text = true};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct rng rng = rng_init(seed, 4);
         struct workspace workspace;
@@ -452,7 +451,7 @@ Test(train_language, loss_and_gradient_are_means_over_all_places)
 
     struct bytes file = {(const uint8_t *)text, strlen(text), "text"};
     cr_assert_eq(chars_load(&set, &vocabulary, file, PLACES, false, why, sizeof why), 0, "%s", why);
-    cr_assert(set.count == ROWS && set.vocabulary == VOCABULARY);
+    cr_assert(set.count == ROWS && set.text && set.classes == VOCABULARY);
     cr_assert_eq(dataset_measure(&set), 0);
     options.rate = 0.01;
     cr_assert_eq(trainer_new(&trainer, &options, &set, why, sizeof why), 0, "%s", why);
@@ -493,8 +492,7 @@ Test(train_language, a_model_has_the_layers_of_gpt_2)
         "embed layer-norm dense attention dense add0 layer-norm dense gelu dense add5 "
         "layer-norm dense attention dense add10 layer-norm dense gelu dense add15 "
         "layer-norm dense ";
-    const struct model_data data = {
-        .features = PLACES, .classes = VOCABULARY, .vocabulary = VOCABULARY};
+    const struct model_data data = {.features = PLACES, .classes = VOCABULARY, .text = true};
     struct model *model;
     char why[256], list[512] = "";
     uint32_t count;
@@ -592,7 +590,7 @@ Test(train_language, a_small_model_learns_a_short_text)
     trainer_start(trainer, x, state);
     cr_assert_eq(trainer_share(trainer, &node, share, set.count, NULL, 1), 0);
     trainer_evaluate(trainer, x, &set, &accuracy, &first);
-    cr_expect_float_eq(first, log(set.vocabulary), 0.02, "%g", first);
+    cr_expect_float_eq(first, log(set.classes), 0.02, "%g", first);
     for (uint64_t step = 0; step < 200; step++) {
         struct trainer_turn turn = {.steps = step, .live = 1};
         cr_assert(isfinite(trainer_step(trainer, &node, x, x, state, &turn)));
@@ -600,7 +598,7 @@ Test(train_language, a_small_model_learns_a_short_text)
     trainer_evaluate(trainer, x, &set, &accuracy, &loss);
     cr_expect(loss < 0.5 && accuracy > 0.8, "loss %g, accuracy %g", loss, accuracy);
     expect_text(trainer_model(trainer), x, &vocabulary, line);
-    expect_odds(trainer_model(trainer), x, set.vocabulary);
+    expect_odds(trainer_model(trainer), x, set.classes);
     x[0] = NAN;
     struct generate broken;
     uint32_t number;
@@ -630,8 +628,7 @@ Test(train_language, a_model_that_can_t_be_is_refused_by_name)
         {"gpt:1,8,2,3", "model 'gpt:1,8,2,3' has too many numbers; valid:"},
         {"softmax", "model 'softmax' takes tables and images, not text; gpt takes these"},
     };
-    const struct model_data data = {
-        .features = PLACES, .classes = VOCABULARY, .vocabulary = VOCABULARY};
+    const struct model_data data = {.features = PLACES, .classes = VOCABULARY, .text = true};
     const struct model_data table = {.features = PLACES, .classes = VOCABULARY};
     struct model *model;
     char why[512];
@@ -683,9 +680,8 @@ Test(train_language, a_workspace_beyond_32_bits_is_not_cut_short)
         const char *spec;
         struct model_data data;
         uint32_t rows;
-    } large[] = {
-        {"gpt:1,4,4", {.features = 65536, .classes = VOCABULARY, .vocabulary = VOCABULARY}, 1},
-        {"softmax", {.features = 1u << 20, .classes = 2}, 4096}};
+    } large[] = {{"gpt:1,4,4", {.features = 65536, .classes = VOCABULARY, .text = true}, 1},
+                 {"softmax", {.features = 1u << 20, .classes = 2}, 4096}};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         struct workspace workspace;
         struct model *model;

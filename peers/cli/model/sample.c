@@ -28,9 +28,8 @@ struct writing {
 static int load_model(struct writing *w, const struct opened *opened, char *why, size_t why_size)
 {
     const struct model_file *file = &opened->file;
-    const struct model_data data = {.features = file->meta.features,
-                                    .classes = file->meta.classes,
-                                    .vocabulary = file->meta.classes};
+    const struct model_data data = {
+        .features = file->meta.features, .classes = file->meta.classes, .text = true};
     if (!file->meta.vocabulary[0]) {
         snprintf(why, why_size, "%s: %s is no model of text; gpt is, with --data text:FILE",
                  opened->path, file->meta.model[0] ? file->meta.model : "a bare vector");

@@ -117,7 +117,8 @@ int chars_load(struct dataset *set, struct names *vocabulary, struct bytes file,
     if (!error && !test) error = names_sort(vocabulary, numbers, count);
     if (!error) error = cut(set, numbers, count, window);
     free(numbers);
-    set->classes = set->vocabulary = vocabulary->count;
+    set->text = true;
+    set->classes = vocabulary->count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
     return error;

@@ -20,7 +20,7 @@
  */
 size_t chars_bytes(const uint8_t *b, size_t left);
 
-/* Makes `set` (which need not be initialised): bytes[count][window], classes = vocabulary. A
+/* Makes `set` (which need not be initialised): bytes[count][window], its classes the characters. A
  * byte-order mark is skipped, and what is left behind the last whole window dropped.
  * vocabulary: of a training set it is filled (zeroed before) with its characters in UTF-8, in the
  * order of their code points; of a test set (`test`) it is that of its training set.

@@ -66,7 +66,7 @@ static void build(struct network *network, const uint32_t *numbers, uint32_t cou
 {
     const struct network_layer embed = {
         .kind = &layer_embed,
-        .option = {[EMBED_VOCABULARY] = network->data.vocabulary, [EMBED_WIDTH] = numbers[WIDTH]}};
+        .option = {[EMBED_VOCABULARY] = network->data.classes, [EMBED_WIDTH] = numbers[WIDTH]}};
     uint32_t x = add(network, embed, "", "embed");
 
     if (numbers[BLOCKS] > BLOCKS_MAX) network_refuse(network, "has more than 64 blocks");
