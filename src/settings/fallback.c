@@ -27,7 +27,7 @@ static const char *of_strategy(const struct settings *settings, enum option_id i
     case OPTION_ID_LR_SCALE:
         return scales(settings) ? "cluster" : NULL;
     case OPTION_ID_WARMUP: /* a rate that grows with the nodes is not met at once */
-        return scales(settings) && grows ? "0.05" : NULL;
+        return scales(settings) && grows && !judge_ends_by_target(settings) ? "0.05" : NULL;
     case OPTION_ID_MOMENTUM_MODE: /* where x is not just averaged, a momentum can't follow that */
         return strategy == PARLEY_STRATEGY_NOLOCO || strategy == PARLEY_STRATEGY_PUSH_SUM ? "local"
                                                                                           : NULL;

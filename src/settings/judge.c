@@ -212,6 +212,23 @@ static int judge_model(const struct settings *settings, char *why)
     return 0;
 }
 
+bool judge_ends_by_target(const struct settings *settings)
+{
+    bool budget = settings->epochs > 0 || settings->steps > 0 || settings->time_us > 0;
+    return settings->accuracy > 0 && !budget;
+}
+
+/* The rate would stay at 0, where a warm-up begins. */
+static int judge_warmup(const struct settings *settings, char *why)
+{
+    if (!judge_ends_by_target(settings) || settings->warmup <= 0) return 0;
+    return judge_refuse(
+        why,
+        "--warmup: \"%s\" of a budget, and --target-accuracy alone is none; give --epochs, --steps "
+        "or --time too, or leave the warm-up away",
+        settings->values[OPTION_ID_WARMUP].text);
+}
+
 static int judge_target(const struct settings *settings, char *why)
 {
     if (settings->accuracy > 0 || settings->values[OPTION_ID_EVAL_EVERY].origin <= ORIGIN_DEFAULT)
@@ -341,6 +358,7 @@ static const struct {
     {judge_robust, NODE | RUN, true},
     {judge_optimizer, NODE | RUN, false},
     {judge_training, NODE | RUN, false},
+    {judge_warmup, NODE | RUN, false},
     {judge_target, NODE | RUN, false},
     {judge_checkpoint, NODE | RUN, false},
     {judge_topology, NODE | RUN | VERB_BIT(VERB_TOPOLOGY), false},

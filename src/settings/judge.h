@@ -16,6 +16,8 @@ PARLEY_CHECK __attribute__((format(printf, 2, 3))) int judge_refuse(char *why, c
 
 /* Whether there are several strategies: then these settings are of none of them. */
 bool judge_is_of_several(const struct settings *settings);
+/* Whether nothing but its accuracy ends training: nobody knows how much of it is over. */
+bool judge_ends_by_target(const struct settings *settings);
 /* Whether --model is parley sim's quadratic, without data. */
 bool judge_is_quadratic(const struct settings *settings);
 

@@ -215,6 +215,7 @@ stops() {
 }
 stops budget --steps 20
 stops target --epochs 50 --target-accuracy 0.3
+stops target --strategy allreduce --target-accuracy 0.3 # a warm-up would have no end
 
 # target EXPECTED ARGUMENT...: whether and when the target is met, told people and programs alike.
 target() {

@@ -351,6 +351,9 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
     expect("run --eval-every 100", NULL,
            "--eval-every: needs --target-accuracy A, for which it looks");
+    expect("run --target-accuracy 0.9 --warmup 0.1", NULL,
+           "--warmup: \"0.1\" of a budget, and --target-accuracy alone is none; give --epochs, "
+           "--steps or --time too, or leave the warm-up away");
     expect("run --backup-workers 1", NULL,
            "--backup-workers: \"1\" of the slowest are left out of a step by --strategy ps-bsp "
            "only, not by gossip");
@@ -712,6 +715,14 @@ Test(settings, what_a_strategy_is_meant_for_is_the_default_and_named_as_its_own)
     settings_close(&settings);
     cr_assert_eq(load("node --strategy allreduce --lr-scale none", NULL, NULL), 0, "%s", why);
     expect_default(OPTION_ID_WARMUP, "0", "default");
+    settings_close(&settings);
+    cr_assert_eq(load("node --strategy allreduce --target-accuracy 0.9", NULL, NULL), 0, "%s", why);
+    expect_default(OPTION_ID_LR_SCALE, "cluster", "default of allreduce");
+    expect_default(OPTION_ID_WARMUP, "0", "default"); /* there is nothing to take a part of */
+    settings_close(&settings);
+    cr_assert_eq(load("node --strategy ps-bsp --target-accuracy 0.9 --time 1h", NULL, NULL), 0,
+                 "%s", why);
+    expect_default(OPTION_ID_WARMUP, "0.05", "default of ps-bsp");
     settings_close(&settings);
     cr_assert_eq(load("node --optimizer gd", NULL, "strategy: ps-bsp\n"), 0, "%s", why);
     expect_default(OPTION_ID_LR_SCALE, "none", "default");
