@@ -161,6 +161,13 @@ void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n)
     }
 }
 
+void sampler_whole(struct sampler *sampler)
+{
+    bool takes = sampler->position <= sampler->taken_at && sampler->taken_at < sampler->left;
+    sampler_seek(sampler, sampler_place(sampler) / SAMPLER_SLICES * SAMPLER_SLICES);
+    if (takes) sampler->taken_at = 0; /* what was another's is in it, wherever */
+}
+
 void sampler_close(struct sampler *sampler)
 {
     free(sampler->order);

@@ -54,6 +54,10 @@ void sampler_seek(struct sampler *sampler, uint64_t place);
 /* All of the share that comes before has been visited. */
 uint64_t sampler_place(const struct sampler *sampler);
 
+/* The whole share is to be visited in this pass, or if that is over in the next, whatever of it was
+ * visited before: a full batch is one pass. */
+void sampler_whole(struct sampler *sampler);
+
 /* The next n sample numbers; a share smaller than n is cycled. Allocates nothing. */
 void sampler_next(struct sampler *sampler, uint32_t *index, uint32_t n);
 

@@ -298,6 +298,7 @@ static double run_batch(struct trainer *trainer, struct trainer_node *node, cons
     double loss = 0;
 
     assert(node->sampler.order != NULL);
+    if (trainer_is_full_batch(trainer)) sampler_whole(&node->sampler);
     for (uint32_t done = 0, rows; done < samples && isfinite(loss); done += rows) {
         rows = samples - done < trainer->rows_max ? samples - done : trainer->rows_max;
         loss += run_rows(trainer, &node->sampler, x, rows, sink);

@@ -143,6 +143,40 @@ Test(sampler, a_share_that_is_refused_leaves_the_old_one)
     sampler_close(&sampler);
 }
 
+Test(sampler, a_whole_share_is_visited_in_one_pass_wherever_the_sampler_is)
+{
+    /* Proves that a full batch has each sample once, is marked, counts what is new in it, and
+     * leaves the sampler where the next pass begins. */
+    static const uint32_t more[] = {3, 7, 8, 9, 14, 15, 32, 35, 38, 65};
+    for (uint32_t before = 0; before <= 2 * COUNT; before++) {
+        uint64_t words[COVERAGE_PASSES * 2] = {0};
+        struct coverage coverage = {(_Atomic uint64_t *)words, 100};
+        struct sampler sampler;
+        uint32_t drawn[2 * COUNT];
+        cr_assert_eq(sampler_init(&sampler, share, COUNT, 5), 0);
+        sampler_next(&sampler, drawn, before);
+        uint64_t pass = sampler_place(&sampler) / SAMPLER_SLICES;
+        sampler_whole(&sampler);
+        sampler_next(&sampler, drawn, COUNT);
+        check_pass(drawn);
+        cr_expect_eq(sampler_place(&sampler), (pass + 1) * SAMPLER_SLICES);
+        cr_assert_eq(sampler_share(&sampler, more, COUNT, NULL), 0);
+        sampler.coverage = &coverage;
+        for (uint64_t again = 0; again < 3; again++) {
+            int seen[100] = {0};
+            sampler_whole(&sampler);
+            sampler_next(&sampler, drawn, COUNT);
+            for (uint32_t i = 0; i < COUNT; i++)
+                seen[drawn[i]]++;
+            for (uint32_t i = 0; i < COUNT; i++)
+                cr_expect_eq(seen[more[i]], 1, "%u after %u", more[i], before);
+            cr_expect_eq(coverage_part(&coverage, pass + again), COUNT / 100.0);
+        }
+        cr_expect_eq(sampler.taken, 1);
+        sampler_close(&sampler);
+    }
+}
+
 Test(sampler, what_is_visited_is_marked_for_its_pass)
 {
     /* Proves that coverage counts each sample once a pass, over several samplers. */

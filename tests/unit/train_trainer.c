@@ -1,4 +1,5 @@
 /* train_trainer.c: the trainer as its callers see it: options, shares, learning, evaluation. */
+#include "data/sampler.h"
 #include "trainer_bench.h"
 
 /* Images of noise, with labels that tell their halves apart. */
@@ -345,6 +346,39 @@ Test(train_trainer, a_full_batch_that_fails_in_its_last_part_changes_nothing)
     cr_expect_neq(bench.x[trained], was[trained]);
     free(was);
     bench_close(&bench);
+    dataset_close(&set);
+}
+
+Test(train_trainer, a_full_batch_is_the_whole_share_after_a_takeover_as_well)
+{
+    /* Proves that gradient descent goes by all of its samples at each step, however far the node
+     * was whose samples it has taken over. */
+    enum { MINE = 70, ALL = 100 };
+    struct dataset set = clusters(ALL, 1, 1, 1);
+    struct trainer_options options = defaults;
+    uint32_t share[ALL];
+    uint64_t due[ALL];
+    struct bench bench;
+
+    options.optimizer = "gd";
+    options.rate = 0;
+    for (uint32_t i = 0; i < ALL; i++)
+        share[i] = i;
+    for (uint64_t place = 0; place < 6 * SAMPLER_SLICES; place += SAMPLER_SLICES) {
+        bench_init(&bench, &options, &set, 1);
+        double whole = step(&bench, 0);
+        cr_assert_eq(trainer_share(bench.trainer, &bench.node, share, MINE, NULL, 1), 0);
+        for (int s = 0; s < 3; s++)
+            step(&bench, 0);
+        for (uint32_t i = 0; i < ALL; i++)
+            due[i] = place;
+        cr_assert_eq(trainer_share(bench.trainer, &bench.node, share, ALL, due, 1), 0);
+        for (int s = 0; s < 5; s++)
+            cr_expect_float_eq(step(&bench, 0), whole, 1e-6 * whole, "step %d after one at %llu", s,
+                               (unsigned long long)place);
+        cr_expect_eq(bench.node.sampler.taken, 1);
+        bench_close(&bench);
+    }
     dataset_close(&set);
 }
 
