@@ -48,7 +48,7 @@ __attribute__((format(printf, 3, 4))) static void share(struct job *job, const c
 
 static const char *number(char text[40], double value)
 {
-    snprintf(text, 40, "%.15g", value);
+    snprintf(text, 40, "%.15g", value + 0.0); /* 0 has no sign */
     return text;
 }
 

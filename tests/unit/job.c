@@ -175,6 +175,7 @@ Test(job, a_number_is_told_as_it_is_however_it_is_written)
          "1,8@50%,9@66.7%"},
         {"mix-every", {{"--mix-every", "8"}, {"--mix-every", "08@0%"}}, "8"},
         {"mix-every", {{"--mix-every", "auto"}, {"--mix-every", "auto"}}, "auto"},
+        {"lr", {{"--lr", "0"}, {"--lr", "-0"}}, "0"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char told[2][64];
