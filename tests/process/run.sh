@@ -335,6 +335,12 @@ status=0
 [ $status -eq 7 ]
 [ ! -s out ]
 grep -qFx 'parley: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' err
+# So is a table of as many numbers.
+python3 -c 'print((",".join(["5"] * 60) + "\n") * 3, end="")' > sixty.csv
+status=0
+"$parley" model predict images --data csv:sixty.csv > out 2> err || status=$?
+[ $status -eq 7 ]
+grep -qFx 'parley: the data are a table, the model takes images' err
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
 python3 - "$parley" << 'END'

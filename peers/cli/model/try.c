@@ -70,16 +70,21 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
 static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
 {
     uint32_t n = set->bytes ? 1 : set->features;
-    bool numbers = set->targets != NULL;
+    bool numbers = set->targets != NULL, images = set->channels > 0;
     if (numbers != file->meta.numbers) {
         snprintf(why, why_size, "the data's labels are %s, the model's %s",
                  numbers ? "numbers" : "classes", numbers ? "classes" : "numbers");
         return PARLEY_EDATA;
     }
-    if (set->features != file->meta.features || n != file->meta.scaling) {
+    if (set->features != file->meta.features) {
         snprintf(why, why_size,
                  "the data have %" PRIu32 " values a sample, the model takes %" PRIu32,
                  set->features, file->meta.features);
+        return PARLEY_EDATA;
+    }
+    if (images != (file->meta.channels > 0) || n != file->meta.scaling) {
+        snprintf(why, why_size, "the data are %s, the model takes %s",
+                 images ? "images" : "a table", images ? "a table" : "images");
         return PARLEY_EDATA;
     }
     if (set->channels != file->meta.channels || set->height != file->meta.height) {
