@@ -264,6 +264,9 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
     expect_refused("\na,b,k\n1,2,x\n", "4",
                    "t.csv: no column \"4\" for the label; there are 3, by number or by what stands "
                    "in line 2: \"a\", \"b\", \"k\"");
+    expect_refused("\na,k,b,k\n1,2,3,x\n", "k",
+                   "t.csv:2: \"k\" stands twice in the header, over columns 2 and 4; say by its "
+                   "number which is the label, like label=4");
     expect_refused("7,8,1\n9,6,0\n", "8",
                    "t.csv: no column \"8\" for the label; there are 3, by number or by what stands "
                    "in line 1: \"7\", \"8\", \"1\"");

@@ -290,6 +290,21 @@ static bool is_doubtful(const struct reading *r, const struct names *first)
     return true;
 }
 
+/* A name that two columns have tells of neither. */
+static int check_name(const struct reading *r, const struct names *first, const char *label,
+                      size_t line)
+{
+    char found[64];
+    uint32_t other = r->label;
+    while (other < first->count && strcmp(names_text(first, other), label) != 0)
+        other++;
+    if (other == first->count) return 0;
+    return refuse(r, line, 0,
+                  "%s stands twice in the header, over columns %" PRIu32 " and %" PRIu32
+                  "; say by its number which is the label, like label=%" PRIu32,
+                  number_found(found, label, strlen(label)), r->label, other + 1, other + 1);
+}
+
 static const char *plural(uint32_t count)
 {
     return count == 1 ? "" : "s";
@@ -316,6 +331,7 @@ static int find_columns(struct reading *r, const struct names *first, const char
         return refuse(r, line, 0,
                       "found 1 column%s, expected values and a label with commas between",
                       divider_of(first));
+    if (*named) return check_name(r, first, label, line);
     if (r->label > 0) return 0;
     r->line = line;
     return no_label(r, first, label);
