@@ -225,6 +225,18 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     return 0;
 }
 
+void dataset_note_alike(struct dataset *set, const double *first)
+{
+    for (uint32_t f = 0; f < set->features; f++) {
+        const float *value = set->values + f;
+        uint32_t i = 1;
+        if (!isnan(first[f])) continue;
+        while (i < set->count && value[(size_t)i * set->features] == *value)
+            i++;
+        if (i == set->count) dataset_note_flat(set, f);
+    }
+}
+
 /* The two least and the two greatest values of a column, and where the outer ones stand. */
 struct ends {
     float low, low2, high2, high;

@@ -9,6 +9,7 @@
 #ifndef PARLEY_DATA_DATASET_H
 #define PARLEY_DATA_DATASET_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "kernels/layers/scale.h"
@@ -63,6 +64,19 @@ static inline void dataset_note_flat(struct dataset *set, uint32_t column)
     if (set->flat == 0 || column < set->flat_first) set->flat_first = column;
     set->flat++;
 }
+
+/* What a column has in the first row, and NAN once another row has another value. */
+static inline void dataset_see_value(double *first, uint32_t row, double value)
+{
+    if (row == 0)
+        *first = value;
+    else if (value != *first)
+        *first = (double)NAN;
+}
+
+/* Of a table that was read: notes those as flat whose values differ by `first`, [features], and are
+ * one float. */
+void dataset_note_alike(struct dataset *set, const double *first);
 
 #define DATASET_FAR 1e4
 

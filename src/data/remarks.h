@@ -16,7 +16,7 @@ struct remarks {
 
 /* Of data that were loaded, beginning with none: that there is one class alone, that one value
  * lies far from all others of its column, that columns carry
- * nothing though they vary (of csv; of the others only where their scale is at fault), that a
+ * nothing though they vary, that a
  * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 

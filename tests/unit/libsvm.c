@@ -64,6 +64,31 @@ Test(libsvm, a_mark_of_utf_8_is_no_part_of_the_first_label)
     cr_expect_eq(load(&set, &shape, "\xef\xbb\xbf", false), PARLEY_EDATA);
 }
 
+Test(libsvm, columns_that_vary_by_less_than_floats_tell_apart_are_counted)
+{
+    /* Proves that what is left out counts as 0, and that a constant column is none of them. */
+    static const struct {
+        const char *text;
+        uint32_t flat, first;
+    } cases[] = {
+        {"1 1:7 2:16777217\n2 1:7 2:16777216\n", 1, 1},
+        {"1 1:1e-50 2:7\n2 2:8\n", 1, 0},
+        {"1 2:7\n2 1:1e-50 2:8\n", 1, 0},
+        {"1 1:16777217\n2 2:1\n", 0, 0},
+        {"1 1:16777217\n2 1:16777217\n", 0, 0},
+        {"1 1:0 2:5\n2 2:5\n", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dataset set;
+        struct rows_shape shape = {0};
+        cr_assert_eq(load(&set, &shape, cases[i].text, false), 0, "%s", why);
+        cr_expect(set.flat == cases[i].flat && set.flat_first == cases[i].first, "%zu: %u, from %u",
+                  i, set.flat, set.flat_first);
+        dataset_close(&set);
+        rows_shape_close(&shape);
+    }
+}
+
 Test(libsvm, zero_is_one_class_whatever_its_sign)
 {
     struct dataset set;

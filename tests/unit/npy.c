@@ -90,6 +90,38 @@ Test(npy, every_type_and_version_is_read)
     }
 }
 
+Test(npy, columns_that_vary_by_less_than_floats_tell_apart_are_counted)
+{
+    /* Proves it of the three types that have more digits. */
+    static const int32_t i4[] = {7, 16777217, 7, 16777216, 7, 16777216};
+    static const int64_t i8[] = {7, INT64_MAX, 7, INT64_MAX - 1025, 7, INT64_MAX};
+    static const double f8[] = {7, 1e-50, 7, 2e-50, 7, 1e-50};
+    static const float f4[] = {7, 3, 7, 3, 7, 3};
+    static const double y[] = {1700000000, 1700000001, 1700000002};
+    const struct {
+        const char *type;
+        const void *values;
+        size_t size;
+        uint32_t flat;
+    } cases[] = {{"<i4", i4, sizeof i4, 1},
+                 {"<i8", i8, sizeof i8, 1},
+                 {"<f8", f8, sizeof f8, 1},
+                 {"<f4", f4, sizeof f4, 0}};
+    struct file targets =
+        make(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", y, sizeof y);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char dictionary[128];
+        struct dataset set;
+        snprintf(dictionary, sizeof dictionary,
+                 "{'descr': '%s', 'fortran_order': False, 'shape': (3, 2), }", cases[i].type);
+        struct file x = make(1, dictionary, cases[i].values, cases[i].size);
+        cr_assert_eq(load(&set, &x, &targets, NPY_NUMBERS), 0, "%s", why);
+        cr_expect(set.flat == cases[i].flat && set.flat_first == cases[i].flat, "%s: %u",
+                  cases[i].type, set.flat);
+        dataset_close(&set);
+    }
+}
+
 Test(npy, bytes_of_three_or_four_dimensions_are_images)
 {
     /* Proves channels, height and width, and that the bytes stay bytes. */

@@ -33,7 +33,7 @@ struct reading {
     uint32_t label;    /* its column, from 1; 0: there is none */
     struct names head; /* what the first line calls the columns, if it is a header */
     char unquoted[NAMES_BYTES_MAX + 2];
-    double *first; /* [features] of a training set: the first row; NAN in columns that vary */
+    double *first; /* [features] of a training set: dataset_see_value() */
     struct dataset *set;
     struct rows rows;
     struct rows_shape *shape;
@@ -427,10 +427,7 @@ static int take_value(struct reading *r, const struct field *field)
                       number_found(found, field->text, field->size));
     size_t place = field->column - 1 - (r->label > 0 && field->column > r->label);
     r->set->values[(size_t)r->set->count * r->set->features + place] = (float)value;
-    if (r->first && r->set->count == 0)
-        r->first[place] = value;
-    else if (r->first && value != r->first[place])
-        r->first[place] = (double)NAN;
+    if (r->first) dataset_see_value(&r->first[place], r->set->count, value);
     return 0;
 }
 
@@ -478,21 +475,6 @@ static int read_all(struct reading *r, const char *label)
     return PARLEY_EDATA;
 }
 
-/* Only here it is known of columns of one float whether they are constant, or differ by less than
- * floats tell apart. */
-static void note_flat(const struct reading *r)
-{
-    struct dataset *set = r->set;
-    for (uint32_t f = 0; f < set->features; f++) {
-        const float *value = set->values + f;
-        uint32_t i = 1;
-        if (!isnan(r->first[f])) continue;
-        while (i < set->count && value[(size_t)i * set->features] == *value)
-            i++;
-        if (i == set->count) dataset_note_flat(set, f);
-    }
-}
-
 /* Whether the first row was a header with numbers for names: its label alone is no number. The
  * classes are in the order of the rows still. */
 static bool was_header(const struct reading *r)
@@ -529,7 +511,7 @@ int csv_load(struct dataset *set, struct rows_shape *shape, struct bytes file, c
         r->headed = true;
         error = read_all(r, label);
     }
-    if (!error && !test) note_flat(r);
+    if (!error && !test) dataset_note_alike(set, r->first);
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
     set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);

@@ -7,6 +7,7 @@
 #include "data/formats/libsvm.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct reading {
     bool test, fills; /* the second pass */
     uint64_t rows;
     uint32_t largest;
+    double *first; /* [features] of a training set: dataset_see_value(), 0 where nothing stands */
     char *why;
     size_t why_size;
 };
@@ -85,7 +87,12 @@ static void put_value(struct reading *r, uint32_t index, double value)
 {
     struct dataset *set = r->set;
     if (index <= set->features) {
-        set->values[r->rows * set->features + index - 1] = (float)value;
+        float *cell = &set->values[r->rows * set->features + index - 1];
+        *cell = (float)value;
+        /* Too small for a float, it differs from what is left out as 0. */
+        bool lost = value != 0 && *cell == 0;
+        if (r->first)
+            dataset_see_value(&r->first[index - 1], (uint32_t)r->rows, lost ? (double)NAN : value);
         return;
     }
     set->unseen++;
@@ -163,7 +170,9 @@ static int make_room(struct reading *r)
     set->values = calloc(cells, sizeof *set->values);
     set->labels = calloc(set->count, sizeof *set->labels);
     if (r->shape->numbers) set->targets = calloc(set->count, sizeof *set->targets);
-    bool whole = set->values && set->labels && (set->targets || !r->shape->numbers);
+    if (!r->test) r->first = calloc(features, sizeof *r->first);
+    bool whole =
+        set->values && set->labels && (set->targets || !r->shape->numbers) && (r->first || r->test);
     return whole ? 0 : PARLEY_ENOMEM;
 }
 
@@ -177,9 +186,11 @@ int libsvm_load(struct dataset *set, struct rows_shape *shape, struct bytes file
     if (!error) error = pass(&r, false);
     if (!error) error = make_room(&r);
     if (!error) error = pass(&r, true);
+    if (!error && !test) dataset_note_alike(set, r.first);
     if (!error && !test) error = names_sort(&shape->classes, set->labels, set->count);
     set->classes = shape->numbers ? 1 : shape->classes.count;
     if (error == PARLEY_ENOMEM) snprintf(why, why_size, "%s: out of memory", file.name);
     if (error) dataset_close(set);
+    free(r.first);
     return error;
 }

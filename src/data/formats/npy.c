@@ -247,6 +247,20 @@ static bool has_colours_last(const struct array *a)
     return a->rank == 4 && a->sizes[3] <= COLOURS_MAX && a->sizes[1] > COLOURS_MAX;
 }
 
+/* Floats and bytes are as they were. */
+static int note_alike(struct dataset *set, const struct array *a)
+{
+    if (a->type == TYPE_F4 || a->type == TYPE_U1) return 0;
+    double *first = malloc(set->features * sizeof *first);
+    if (!first) return PARLEY_ENOMEM;
+    for (uint64_t cell = 0; cell < a->cells; cell++)
+        dataset_see_value(&first[cell % set->features], (uint32_t)(cell / set->features),
+                          value_at(a, cell));
+    dataset_note_alike(set, first);
+    free(first);
+    return 0;
+}
+
 static int fill_samples(struct dataset *set, const struct array *a)
 {
     bool images = a->type == TYPE_U1 && a->rank > 2;
@@ -276,7 +290,7 @@ static int fill_samples(struct dataset *set, const struct array *a)
                  a->file.name, i % set->features, i / set->features, value_at(a, i));
         return PARLEY_EDATA;
     }
-    return 0;
+    return note_alike(set, a);
 }
 
 static int fill_targets(struct dataset *set, const struct array *a)
