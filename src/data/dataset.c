@@ -14,6 +14,9 @@
 #include "core/rng.h"
 #include "kernels/layers/scale.h"
 
+/* By how many deviations targets may lie beside 0 as their mean is no float: a bias learns that. */
+#define LABEL_OFF_MAX 8.0
+
 /* Gives `set` an uninitialised scaling of n pairs instead of the one it has. */
 static int scaling_new(struct dataset *set, size_t n)
 {
@@ -129,15 +132,26 @@ static int measure_text(struct dataset *set)
 }
 
 /* A network starts near 0 and moves by steps of a size of its own: it learns numbers best that lie
- * around 0 and are about 1. */
+ * around 0 and are about 1. The mean is taken off as the float that a model's file has. */
 static int measure_targets(struct dataset *set)
 {
     double mean = 0, variance = 0;
-    int error = moments(set->targets, set->count, 1, &mean, &variance);
-    if (error) return error;
-    float scale = inverse_deviation(variance);
+    bool varies = false; /* of equal ones a rounded mean may tell otherwise */
+    for (uint32_t i = 0; i < set->count; i++) {
+        mean += set->targets[i];
+        varies = varies || set->targets[i] != set->targets[0];
+    }
+    mean /= set->count;
+    if (!isfinite((float)mean)) return PARLEY_EDATA;
+    for (uint32_t i = 0; i < set->count; i++) {
+        double d = set->targets[i] - mean;
+        variance += d * d;
+    }
+    float scale = varies ? inverse_deviation(variance / set->count) : 0;
     set->label[0] = (float)mean;
     set->label[1] = scale > 0 ? scale : 1;
+    double off = fabs(mean - (double)set->label[0]) * (double)scale;
+    set->label_flat = varies && (scale == 0 || off > LABEL_OFF_MAX);
     return 0;
 }
 

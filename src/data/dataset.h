@@ -10,6 +10,7 @@
 #define PARLEY_DATA_DATASET_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/layers/scale.h"
@@ -24,13 +25,15 @@ struct dataset {
     uint8_t *bytes;                   /* [count][features] of an image set, else NULL; owned */
     float *values;                    /* [count][features] of a table, else NULL; owned */
     uint16_t *labels;                 /* [count]; owned */
-    float *targets; /* [count], numbers to be met; then all labels are 0 and classes is 1; or NULL;
-                       owned */
+    /* [count], numbers to be met, of which a mean may be far larger than what they differ by; then
+     * all labels are 0 and classes is 1; or NULL; owned */
+    double *targets;
     /* value scaled = (value - shift) * scale; images: one pair; tables: [features] each; owned */
     float *shift, *scale;
     float label[2]; /* the same for targets: their shift, their scale */
     /* Columns that vary, and not as floats or not once they are scaled: they carry nothing. */
     uint32_t flat, flat_first; /* how many, and the first, from 0 */
+    bool label_flat;           /* targets that vary, and carry next to nothing scaled */
     /* Columns of which one value lies far from all others: how many; of the first (from 0) that
      * value, and its place in the file, from 1. */
     uint32_t far, far_first, far_sample;
@@ -44,7 +47,7 @@ struct dataset {
 /* The i-th target, scaled. */
 static inline float dataset_target(const struct dataset *set, uint32_t i)
 {
-    return (set->targets[i] - set->label[0]) * set->label[1];
+    return (float)(set->targets[i] - (double)set->label[0]) * set->label[1];
 }
 
 /* The target that is scaled so. */

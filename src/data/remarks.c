@@ -82,6 +82,13 @@ static void add_far(struct remarks *remarks, const struct source *source)
         column_text(column, &source->shape, train->far_first), DATASET_FAR, others);
 }
 
+static void add_flat_labels(struct remarks *remarks)
+{
+    add(remarks,
+        "the labels count for little or nothing, as they differ too little for how large they "
+        "are, or are too small or large to scale; take a large offset away, or divide them");
+}
+
 /* `error` and `lines` are of rows_write_lines(). */
 static void add_lost(struct remarks *remarks, const char *whose, const char *instead, int error,
                      char *lines)
@@ -119,6 +126,7 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     if (train->header_line > 0 && source->test.header_line == 0) add_header(remarks, train);
     if (train->flat > 0) add_flat(remarks, source);
     if (train->far > 0) add_far(remarks, source);
+    if (train->label_flat) add_flat_labels(remarks);
     if (train->classes == 1 && !train->targets && !train->text)
         add(remarks, "all samples are of one class: there is nothing to tell apart");
     if (!train->text) add_lost_names(remarks, &source->shape);

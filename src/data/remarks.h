@@ -7,7 +7,7 @@
 
 #include "data/source.h"
 
-enum { REMARKS_MAX = 7, REMARK_BYTES = 256 };
+enum { REMARKS_MAX = 8, REMARK_BYTES = 256 };
 
 struct remarks {
     uint32_t count;
@@ -15,7 +15,7 @@ struct remarks {
 };
 
 /* Of data that were loaded, beginning with none: that there is one class alone, that one value
- * lies far from all others of its column, that columns carry
+ * lies far from all others of its column, that columns or labels carry
  * nothing though they vary, that a
  * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);

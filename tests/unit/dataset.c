@@ -121,6 +121,41 @@ Test(dataset, labels_that_are_numbers_are_scaled_as_well)
     }
 }
 
+Test(dataset, labels_are_scaled_though_floats_do_not_tell_them_apart)
+{
+    /* Proves that the mean is taken off before anything is rounded, that equal labels have no scale
+     * however their mean is rounded, and that what even so carries nothing is noted. */
+    static const struct {
+        double base, step;
+        bool flat;
+        double error; /* of the way back, in steps */
+    } cases[] = {
+        {1700000000, 1000, false, 1e-6}, {1700000000, 100, false, 1e-5}, {16777216, 1, false, 1e-5},
+        {1e12, 1, true, 1e12},           {0.1, 0, false, 1e12},          {1e-50, 1e-50, true, 1e12},
+        {1.0 / 3, 0, false, 1e12},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct dataset set = table_set(99);
+        double mean = 0, squares = 0;
+        set.targets = calloc(set.count, sizeof *set.targets);
+        for (uint32_t i = 0; i < set.count; i++)
+            set.targets[i] = cases[c].base + cases[c].step * (i % 3);
+        cr_assert_eq(dataset_measure(&set), 0);
+        cr_expect_eq(set.label_flat, cases[c].flat, "%zu", c);
+        for (uint32_t i = 0; i < set.count; i++) {
+            double back = dataset_unscale(&set, dataset_target(&set, i));
+            mean += (double)dataset_target(&set, i) / set.count;
+            squares += pow((double)dataset_target(&set, i), 2) / set.count;
+            cr_expect_float_eq(back, set.targets[i], cases[c].error * cases[c].step + 1e-7, "%zu",
+                               c);
+        }
+        if (cases[c].step > 0 && !cases[c].flat)
+            cr_expect_float_eq(squares - mean * mean, 1, 1e-5, "%zu", c);
+        if (cases[c].step == 0) cr_expect_eq(set.label[1], 1, "%zu", c);
+        dataset_close(&set);
+    }
+}
+
 Test(dataset, a_value_that_is_not_finite_is_refused)
 {
     /* Proves that NaN and infinity are found before they reach a model. */

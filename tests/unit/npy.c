@@ -90,9 +90,9 @@ Test(npy, every_type_and_version_is_read)
     }
 }
 
-Test(npy, columns_that_vary_by_less_than_floats_tell_apart_are_counted)
+Test(npy, columns_and_labels_that_vary_by_less_than_floats_tell_apart_are_noted)
 {
-    /* Proves it of the three types that have more digits. */
+    /* Proves it of the three types that have more digits; of labels, that they keep them. */
     static const int32_t i4[] = {7, 16777217, 7, 16777216, 7, 16777216};
     static const int64_t i8[] = {7, INT64_MAX, 7, INT64_MAX - 1025, 7, INT64_MAX};
     static const double f8[] = {7, 1e-50, 7, 2e-50, 7, 1e-50};
@@ -118,6 +118,7 @@ Test(npy, columns_that_vary_by_less_than_floats_tell_apart_are_counted)
         cr_assert_eq(load(&set, &x, &targets, NPY_NUMBERS), 0, "%s", why);
         cr_expect(set.flat == cases[i].flat && set.flat_first == cases[i].flat, "%s: %u",
                   cases[i].type, set.flat);
+        cr_expect_eq(set.targets[2], y[2]);
         dataset_close(&set);
     }
 }

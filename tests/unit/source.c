@@ -757,6 +757,23 @@ Test(source, a_value_far_from_all_others_is_remarked_with_its_column)
     source_close(&source);
 }
 
+Test(source, labels_that_carry_nothing_are_remarked)
+{
+    /* Proves it of numbers that are too small for any scale. */
+    static const char alike[] = "1,0\n2,1e-50\n3,0\n4,1e-50\n";
+    struct source source;
+    struct remarks remarks;
+    files_count = 0;
+    put("alike", alike, strlen(alike));
+    cr_assert_eq(source_load(&source, &reader, "csv:alike,numbers", NULL, why, sizeof why), 0, "%s",
+                 why);
+    remarks_of(&remarks, &source);
+    cr_assert_eq(remarks.count, 1);
+    cr_expect(strstr(remarks.text[0], "the labels count for little or nothing"), "%s",
+              remarks.text[0]);
+    source_close(&source);
+}
+
 Test(source, labels_are_read_as_a_model_of_numbers_has_them)
 {
     /* Proves that ",numbers" need not be said to try such a model, of any format. */

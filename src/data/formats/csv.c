@@ -390,7 +390,7 @@ static int take_target(struct reading *r, const struct field *field)
     if (!number_parse(field->text, field->size, &value))
         return refuse(r, field->line, field->column, "found %s, expected a number as label",
                       number_found(found, field->text, field->size));
-    r->set->targets[r->set->count] = (float)value;
+    r->set->targets[r->set->count] = value;
     return 0;
 }
 

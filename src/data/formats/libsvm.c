@@ -66,7 +66,7 @@ static int take_label(struct reading *r, const char *word, size_t size)
     uint16_t label;
     if (r->shape->unlabelled) return 0;
     if (!number_parse(word, size, &value)) return refuse(r, word, size, "a number as label");
-    if (r->shape->numbers && r->fills) r->set->targets[r->rows] = (float)value;
+    if (r->shape->numbers && r->fills) r->set->targets[r->rows] = value;
     if (r->shape->numbers) return 0;
     int n = snprintf(name, sizeof name, "%.15g", value + 0.0);
     int error = rows_label(&r->shape->classes, name, (size_t)n, !r->test && !r->fills, &label);

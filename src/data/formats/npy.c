@@ -300,8 +300,8 @@ static int fill_targets(struct dataset *set, const struct array *a)
     if (!set->labels || !set->targets) return PARLEY_ENOMEM;
     set->classes = 1;
     for (uint32_t i = 0; i < set->count; i++) {
-        set->targets[i] = (float)value_at(a, i);
-        if (isfinite(set->targets[i])) continue;
+        set->targets[i] = value_at(a, i);
+        if (isfinite((float)set->targets[i])) continue;
         snprintf(a->why, a->why_size,
                  "%s: label %g of sample %" PRIu32 ", expected a finite number", a->file.name,
                  value_at(a, i), i);

@@ -106,7 +106,7 @@ int rows_room(struct rows *rows)
     if (values) set->values = values;
     uint16_t *labels = realloc(set->labels, room * sizeof *labels);
     if (labels) set->labels = labels;
-    float *targets = rows->numbers ? realloc(set->targets, room * sizeof *targets) : NULL;
+    double *targets = rows->numbers ? realloc(set->targets, room * sizeof *targets) : NULL;
     if (targets) set->targets = targets;
     if (!values || !labels || (rows->numbers && !targets)) return PARLEY_ENOMEM;
     rows->room = room;
