@@ -253,11 +253,13 @@ void dataset_note_alike(struct dataset *set, const double *first)
 
 /* The two least and the two greatest values of a column, and where the outer ones stand. */
 struct ends {
-    float low, low2, high2, high;
+    double low, low2, high2, high;
     uint32_t low_at, high_at;
 };
 
-static void see(struct ends *ends, float value, uint32_t at)
+static const struct ends no_ends = {INFINITY, INFINITY, -INFINITY, -INFINITY, 0, 0};
+
+static void see(struct ends *ends, double value, uint32_t at)
 {
     if (value > ends->high) {
         ends->high2 = ends->high;
@@ -273,31 +275,49 @@ static void see(struct ends *ends, float value, uint32_t at)
         ends->low2 = value;
 }
 
-static bool lies_far(float value, float nearest, float farthest)
+static bool lies_far(double value, double nearest, double farthest)
 {
-    double between = fabs((double)farthest - (double)nearest);
-    return between > 0 && fabs((double)value - (double)nearest) > DATASET_FAR * between;
+    double between = fabs(farthest - nearest);
+    return between > 0 && fabs(value - nearest) > DATASET_FAR * between;
+}
+
+/* The place of the end that lies far from all others, from 1; 0: neither does. */
+static uint32_t find_far(const struct ends *e, double *value)
+{
+    bool above = lies_far(e->high, e->high2, e->low);
+    if (!above && !lies_far(e->low, e->low2, e->high)) return 0;
+    *value = above ? e->high : e->low;
+    return 1 + (above ? e->high_at : e->low_at);
+}
+
+static void find_far_label(struct dataset *set)
+{
+    struct ends ends = no_ends;
+    for (uint32_t i = 0; i < set->count; i++)
+        see(&ends, set->targets[i], i);
+    set->far_label = find_far(&ends, &set->far_label_value);
 }
 
 int dataset_find_far(struct dataset *set)
 {
-    if (!set->values || set->count < 3) return 0;
+    if (set->count < 3) return 0;
+    if (set->targets) find_far_label(set);
+    if (!set->values) return 0;
     struct ends *ends = malloc(set->features * sizeof *ends);
     if (!ends) return PARLEY_ENOMEM;
     for (uint32_t f = 0; f < set->features; f++)
-        ends[f] = (struct ends){INFINITY, INFINITY, -INFINITY, -INFINITY, 0, 0};
+        ends[f] = no_ends;
     const float *value = set->values;
     for (uint32_t i = 0; i < set->count; i++)
         for (uint32_t f = 0; f < set->features; f++)
-            see(&ends[f], *value++, i);
+            see(&ends[f], (double)*value++, i);
     for (uint32_t f = 0; f < set->features; f++) {
-        const struct ends *e = &ends[f];
-        bool above = lies_far(e->high, e->high2, e->low);
-        if (!above && !lies_far(e->low, e->low2, e->high)) continue;
-        if (set->far++ > 0) continue;
+        double far;
+        uint32_t at = find_far(&ends[f], &far);
+        if (at == 0 || set->far++ > 0) continue;
         set->far_first = f;
-        set->far_sample = 1 + (above ? e->high_at : e->low_at);
-        set->far_value = above ? e->high : e->low;
+        set->far_sample = at;
+        set->far_value = (float)far;
     }
     free(ends);
     return 0;

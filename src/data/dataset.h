@@ -38,6 +38,8 @@ struct dataset {
      * value, and its place in the file, from 1. */
     uint32_t far, far_first, far_sample;
     float far_value;
+    uint32_t far_label; /* the place of a target that lies far from all others, from 1; 0: none */
+    double far_label_value;
     size_t header_line; /* of a csv: all numbers, and taken for a header; 0: there is none */
     /* Values of a sparse table that were left out, as the training set has no such columns. */
     uint64_t unseen;
@@ -83,9 +85,9 @@ void dataset_note_alike(struct dataset *set, const double *first);
 
 #define DATASET_FAR 1e4
 
-/* Of a table before it is split: notes the columns of which one value is DATASET_FAR times as far
- * from all others as those are from each other; not where those are equal, as in a sparse one.
- * PARLEY_ENOMEM. */
+/* Before it is split: notes the columns of a table, and targets, of which one value is DATASET_FAR
+ * times as far from all others as those are from each other; not where those are equal, as in a
+ * sparse one. PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_find_far(struct dataset *set);
 
 /* Scaling to mean 0 and variance 1, measured on `set` (constant columns get scale 0, constant

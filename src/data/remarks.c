@@ -89,6 +89,14 @@ static void add_flat_labels(struct remarks *remarks)
         "are, or are too small or large to scale; take a large offset away, or divide them");
 }
 
+static void add_far_label(struct remarks *remarks, const struct dataset *train)
+{
+    add(remarks,
+        "sample %" PRIu32 " has the label %.4g, over %.0f times as far from all others as they "
+        "are from each other: a slip?",
+        train->far_label, train->far_label_value, DATASET_FAR);
+}
+
 /* `error` and `lines` are of rows_write_lines(). */
 static void add_lost(struct remarks *remarks, const char *whose, const char *instead, int error,
                      char *lines)
@@ -127,6 +135,7 @@ void remarks_of(struct remarks *remarks, const struct source *source)
     if (train->flat > 0) add_flat(remarks, source);
     if (train->far > 0) add_far(remarks, source);
     if (train->label_flat) add_flat_labels(remarks);
+    if (train->far_label > 0) add_far_label(remarks, train);
     if (train->classes == 1 && !train->targets && !train->text)
         add(remarks, "all samples are of one class: there is nothing to tell apart");
     if (!train->text) add_lost_names(remarks, &source->shape);

@@ -7,7 +7,7 @@
 
 #include "data/source.h"
 
-enum { REMARKS_MAX = 8, REMARK_BYTES = 256 };
+enum { REMARKS_MAX = 9, REMARK_BYTES = 256 };
 
 struct remarks {
     uint32_t count;
@@ -15,9 +15,9 @@ struct remarks {
 };
 
 /* Of data that were loaded, beginning with none: that there is one class alone, that one value
- * lies far from all others of its column, that columns or labels carry
- * nothing though they vary, that a
- * model's file can't carry the names of classes or of columns, and remarks_of_test(). */
+ * lies far from all others of its column or of the labels, that columns or labels carry nothing
+ * though they vary, that a model's file can't carry the names of classes or of columns, and
+ * remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 
 /* Of data that a model is tried on, beginning with none: that values were left out, that a first

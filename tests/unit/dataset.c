@@ -199,6 +199,23 @@ Test(dataset, a_value_far_from_all_others_of_its_column_is_noted)
     }
 }
 
+Test(dataset, a_label_far_from_all_others_is_noted)
+{
+    /* Proves it beside values of either kind. */
+    for (int images = 0; images < 2; images++) {
+        struct dataset set = images ? image_set(10, 3) : table_set(10);
+        set.targets = calloc(set.count, sizeof *set.targets);
+        for (uint32_t i = 0; i < set.count; i++)
+            set.targets[i] = i;
+        cr_assert_eq(dataset_find_far(&set), 0);
+        cr_expect_eq(set.far_label, 0);
+        set.targets[6] = -1e6;
+        cr_assert_eq(dataset_find_far(&set), 0);
+        cr_expect(set.far_label == 7 && set.far_label_value == -1e6, "%u", set.far_label);
+        dataset_close(&set);
+    }
+}
+
 Test(dataset, a_test_set_takes_the_scaling_of_its_training_set)
 {
     /* Proves that the pair is copied, may be replaced, and that another shape is refused. */

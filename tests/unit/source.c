@@ -757,14 +757,24 @@ Test(source, a_value_far_from_all_others_is_remarked_with_its_column)
     source_close(&source);
 }
 
-Test(source, labels_that_carry_nothing_are_remarked)
+Test(source, labels_that_carry_nothing_or_lie_far_are_remarked)
 {
-    /* Proves it of numbers that are too small for any scale. */
-    static const char alike[] = "1,0\n2,1e-50\n3,0\n4,1e-50\n";
+    /* Proves it of numbers alone, with the sample's place in the file. */
+    static const char far[] = "1,5\n2,7\n3,1e30\n4,6\n", alike[] = "1,0\n2,1e-50\n3,0\n4,1e-50\n";
     struct source source;
     struct remarks remarks;
     files_count = 0;
+    put("far", far, strlen(far));
     put("alike", alike, strlen(alike));
+    cr_assert_eq(source_load(&source, &reader, "csv:far,numbers", NULL, why, sizeof why), 0, "%s",
+                 why);
+    remarks_of(&remarks, &source);
+    cr_assert_eq(remarks.count, 1);
+    cr_expect_str_eq(
+        remarks.text[0],
+        "sample 3 has the label 1e+30, over 10000 times as far from all others as they "
+        "are from each other: a slip?");
+    source_close(&source);
     cr_assert_eq(source_load(&source, &reader, "csv:alike,numbers", NULL, why, sizeof why), 0, "%s",
                  why);
     remarks_of(&remarks, &source);
