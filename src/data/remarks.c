@@ -32,6 +32,11 @@ void remarks_of_test(struct remarks *remarks, const struct dataset *test)
 {
     remarks->count = 0;
     if (test->header_line > 0) add_header(remarks, test);
+    if (test->last_column > 0)
+        add(remarks,
+            "column %" PRIu32 ", the last, is taken for the label and left out; if it is another, "
+            "say so with \",label=C\" behind the file's name",
+            test->last_column);
     if (test->unseen > 0)
         add(remarks,
             "%" PRIu64 " of the values read are left out: their indices, the largest %" PRIu32

@@ -7,7 +7,7 @@
 
 #include "data/source.h"
 
-enum { REMARKS_MAX = 9, REMARK_BYTES = 256 };
+enum { REMARKS_MAX = 10, REMARK_BYTES = 256 };
 
 struct remarks {
     uint32_t count;
@@ -20,8 +20,8 @@ struct remarks {
  * remarks_of_test(). */
 void remarks_of(struct remarks *remarks, const struct source *source);
 
-/* Of data that a model is tried on, beginning with none: that values were left out, that a first
- * line of numbers was taken for a header. */
+/* Of data that a model is tried on, beginning with none: that values, or a last column as the
+ * label, were left out, that a first line of numbers was taken for a header. */
 void remarks_of_test(struct remarks *remarks, const struct dataset *test);
 
 #endif

@@ -784,6 +784,40 @@ Test(source, labels_that_carry_nothing_or_lie_far_are_remarked)
     source_close(&source);
 }
 
+Test(source, a_last_column_that_is_taken_for_the_label_is_remarked)
+{
+    /* Proves it where nothing but its place tells: neither a name, nor a header as in training. */
+    static const struct {
+        const char *spec, *columns;
+        uint32_t column;
+    } cases[] = {
+        {"csv:bare", NULL, 0},    {"csv:plain", NULL, 3},        {"csv:plain,label=3", NULL, 0},
+        {"csv:head", "u\nv", 0},  {"csv:head", NULL, 3},         {"csv:plain", "u\nv", 3},
+        {"libsvm:rows", NULL, 0}, {"csv:head,label=k", NULL, 0},
+    };
+    files_count = 0;
+    put("bare", "1,2\n3,4\n", 8);
+    put("plain", "1,2,5\n3,4,6\n", 12);
+    put("head", "u,v,k\n1,2,5\n3,4,6\n", 18);
+    put("rows", "1 1:1 2:2\n", 10);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct source_model model = {"", "5\n6", 2, 2, false, cases[i].columns};
+        struct remarks remarks;
+        struct dataset set;
+        cr_assert_eq(source_load_inputs(&set, &reader, cases[i].spec, &model, why, sizeof why), 0,
+                     "%s", why);
+        cr_expect_eq(set.last_column, cases[i].column, "%zu: %u", i, set.last_column);
+        remarks_of_test(&remarks, &set);
+        cr_expect_eq(remarks.count, cases[i].column > 0, "%zu: %s", i, remarks.text[0]);
+        dataset_close(&set);
+        cr_assert_eq(
+            source_load_test(&set, &reader, "digits", cases[1].spec, &model, why, sizeof why), 0,
+            "%s", why);
+        cr_expect_eq(set.last_column, 0);
+        dataset_close(&set);
+    }
+}
+
 Test(source, labels_are_read_as_a_model_of_numbers_has_them)
 {
     /* Proves that ",numbers" need not be said to try such a model, of any format. */

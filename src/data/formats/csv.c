@@ -375,6 +375,8 @@ static int read_head(struct reading *r, const char *label)
         r->at = start;
         r->line = line;
     }
+    bool known = r->head.count > 0 && r->shape->columns.count > 0;
+    if (r->shape->unlabelled && !label && !known) r->set->last_column = r->label;
     if (!error && r->test) error = check_columns(r, line, divider);
 out:
     names_close(&first);
