@@ -236,12 +236,20 @@ static int print_class(const struct trial *t, const struct names *names, float *
     return json ? print_class_json(name, p, best, classes) : print_class_csv(t, name, p[best]);
 }
 
+/* Of a number: a float's nine of what labels differ by, behind those of a mean that is larger. */
+static int digits_of(const struct dataset *set)
+{
+    double mean = fabs((double)set->label[0]) * (double)set->label[1]; /* in deviations */
+    int digits = mean > 1 ? 9 + (int)log10(mean) : 9;
+    return digits < 17 ? digits : 17;
+}
+
 static int predict(const struct trial *t, const struct names *names, bool json, char *why,
                    size_t why_size)
 {
     uint32_t classes = t->set.classes, rows;
     bool number = t->set.targets != NULL;
-    int error = 0;
+    int error = 0, digits = digits_of(&t->set);
     if (!json) puts(number ? "value" : "class,probability");
     for (uint32_t first = 0; first < t->set.count; first += rows) {
         float *out = trainer_outputs(t->trainer, t->x, &t->set, first, &rows);
@@ -253,7 +261,7 @@ static int predict(const struct trial *t, const struct names *names, bool json, 
                 return PARLEY_EDIVERGED;
             }
             if (number)
-                printf(json ? "{\"value\":%.9g}\n" : "%.9g\n", value);
+                printf(json ? "{\"value\":%.*g}\n" : "%.*g\n", digits, value);
             else
                 error = print_class(t, names, out, json);
         }
