@@ -67,7 +67,7 @@ static bool needs_nothing(enum verb verb)
 static bool computes(enum verb verb)
 {
     return verb == VERB_RUN || verb == VERB_NODE || verb == VERB_SIM || verb == VERB_BENCH ||
-           verb == VERB_MODEL || verb == VERB_VERSION;
+           verb == VERB_MODEL || verb == VERB_TOPOLOGY || verb == VERB_VERSION;
 }
 
 /* *bytes: of the settings file, to be freed after the settings. */

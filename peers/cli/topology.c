@@ -217,6 +217,7 @@ int topology_command(const struct settings *settings)
     struct plot plot = {0};
     char why[512] = "";
     int error = plot_init(&plot, settings, why, sizeof why);
+    if (!error && !settings->dot) error = environment_claim(1, why, sizeof why);
     if (!error && settings->dot)
         print_dot(&plot);
     else if (!error)

@@ -303,7 +303,8 @@ fi
 # Too little memory for the BLAS, which would ask for it for ever. Sanitizers need more than that, and
 # what they say of it would count as a report of theirs.
 if ! grep -qE '__(asan|tsan)_init' "$parley"; then
-    for what in 'node --steps 3' 'run -n 1 --steps 3' 'sim -n 1 --steps 3' 'bench step --quick' 'bench sim --quick'; do
+    for what in 'node --steps 3' 'run -n 1 --steps 3' 'sim -n 1 --steps 3' 'bench step --quick' 'bench sim --quick' \
+        'topology ring -n 3'; do
         # shellcheck disable=SC2086
         (ulimit -v 120000 && exec timeout -s KILL 60 "$parley" $what) > out 2>&1
         status=$?
