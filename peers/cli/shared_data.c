@@ -1,6 +1,6 @@
 /* shared_data.c: see shared_data.h. A copy of the source, in which each pointer is replaced by the
  * place of its block in the file; a block begins on a cache line. */
-#define _GNU_SOURCE /* memfd_create, F_ADD_SEALS */
+#define _GNU_SOURCE /* F_ADD_SEALS */
 #include "shared_data.h"
 
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "memory_file.h"
 
 enum { LINE = 64, BLOCKS = 18 };
 
@@ -96,7 +98,7 @@ static size_t size_of(const struct source *source)
 int shared_data_make(const struct source *source)
 {
     size_t size = size_of(source);
-    int file = memfd_create("parley-data", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int file = memory_file_new("parley-data");
     void *base = MAP_FAILED;
     if (file >= 0 && ftruncate(file, (off_t)size) == 0)
         base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -113,7 +115,7 @@ bool shared_data_map(int file, struct source *source)
 {
     struct stat about;
     struct block blocks[BLOCKS];
-    if (fcntl(file, F_GET_SEALS) != SEALS || fstat(file, &about)) return false;
+    if (!memory_file_has_seals(file, SEALS) || fstat(file, &about)) return false;
     size_t size = (size_t)about.st_size;
     if (size < sizeof(struct head)) return false;
     uint8_t *base = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
@@ -132,7 +134,7 @@ bool shared_data_map(int file, struct source *source)
 
 int shared_coverage_make(uint32_t samples)
 {
-    int file = memfd_create("parley-coverage", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int file = memory_file_new("parley-coverage");
     if (file >= 0 && ftruncate(file, (off_t)coverage_bytes(samples)) == 0 &&
         fcntl(file, F_ADD_SEALS, SIZE_SEALS) == 0)
         return file;
@@ -144,7 +146,7 @@ bool shared_coverage_map(int file, uint32_t samples, struct coverage *coverage)
 {
     struct stat about;
     size_t size = coverage_bytes(samples);
-    if (fcntl(file, F_GET_SEALS) != SIZE_SEALS || fstat(file, &about) ||
+    if (!memory_file_has_seals(file, SIZE_SEALS) || fstat(file, &about) ||
         about.st_size != (off_t)size)
         return false;
     void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

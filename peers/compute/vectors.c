@@ -1,5 +1,5 @@
 /* vectors.c: see vectors.h. */
-#define _GNU_SOURCE /* memfd_create, F_ADD_SEALS */
+#define _GNU_SOURCE /* F_ADD_SEALS */
 #include "compute/vectors.h"
 
 #include <assert.h>
@@ -16,6 +16,7 @@
 #include "kernels/digest.h"
 #include "kernels/mix.h"
 #include "kernels/sketch.h"
+#include "memory_file.h"
 
 /* Floats in a cache line: buffers start on one, so that no two threads share any. */
 enum { LINE = 16, BLOCK = 2048, CHUNK = PARLEY_CHUNK_BYTES_MAX / sizeof(float) };
@@ -83,7 +84,7 @@ static void make_block(struct vectors *vectors, size_t bytes, bool shared)
 {
     vectors->block = aligned_alloc(LINE * sizeof(float), bytes);
     if (!vectors->block) return;
-    int file = shared ? memfd_create("parley", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    int file = shared ? memory_file_new("parley") : -1;
     vectors->block_bytes = bytes;
     float *mapped = file >= 0 ? map_file(file, bytes) : NULL;
     if (mapped) {

@@ -89,7 +89,7 @@ if grep -v '^{"event":.*}$' lines; then exit 1; fi
 # columns with them, and they are what a node loads by itself: their name stands for every value.
 seq 1 400 | awk 'BEGIN { print "a,b,kind" } { print $1 % 7 "," $1 % 5 "," ($1 % 2 ? "odd" : "even") }' > table.csv
 "$parley" node --steps 1 --model mlp:8 --data csv:table.csv --json alone > /dev/null
-python3 - "$parley" << 'END'
+cat > mapped.py << 'END'
 import json, signal, subprocess, sys
 started = {}
 alone = next(line for line in map(json.loads, open("alone")) if line["event"] == "started")
@@ -117,6 +117,16 @@ try:
 finally:
     run.kill()
 END
+python3 mapped.py "$parley"
+# So it is where the kernel sets a seal more, or demands that it is asked to.
+for noexec in 1 2; do
+    apart=(unshare -rpf --kill-child --mount-proc sh -c "echo $noexec > /proc/sys/vm/memfd_noexec && exec "'"$@"' sh)
+    if "${apart[@]}" true 2> refused; then
+        "${apart[@]}" python3 mapped.py "$parley"
+    else
+        echo "vm.memfd_noexec=$noexec is passed over: $(cat refused)"
+    fi
+done
 
 # Who has begun to train and dies may be the one that another still waits for: then that is said.
 python3 - "$parley" << 'END'
