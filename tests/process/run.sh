@@ -43,6 +43,9 @@ ages = [line["drift_age_s"] for line in lines if line["event"] == "progress" and
 assert ages and all(age < lines[-1]["wall_s"] for age in ages), ages
 END
 "$parley" model verify --json 2.safetensors | grep -q '"record":true,"held":2,"live":2,"known":2,"cause":"budget"}$'
+sed -i.as-written 's/"cause": "budget"/"cause": "a\\"b"/' 2.safetensors.agreement.json
+"$parley" model verify --json 2.safetensors | python3 -c 'import json, sys; assert json.load(sys.stdin)["cause"] == "a\"b"'
+mv 2.safetensors.agreement.json.as-written 2.safetensors.agreement.json
 cp 2.safetensors copied
 "$parley" model verify --json copied | grep -q '"record":false}$'
 cp 4.safetensors.agreement.json copied.agreement.json

@@ -182,24 +182,27 @@ static int load_record(const char *path, struct record *record, bool *found, cha
     return error;
 }
 
-static void print_verified(const struct opened *opened, const struct record *record, bool found,
-                           bool json)
+static int verified_json(const struct record *record, bool found, const char *digest)
+{
+    if (!found)
+        return model_print_json(
+            json_pack("{s:b, s:s, s:b}", "ok", true, "digest", digest, "record", false));
+    return model_print_json(json_pack("{s:b, s:s, s:b, s:I, s:I, s:I, s:s}", "ok", true, "digest",
+                                      digest, "record", true, "held", (json_int_t)record->held,
+                                      "live", (json_int_t)record->live, "known",
+                                      (json_int_t)record->known, "cause", record->cause));
+}
+
+static int print_verified(const struct opened *opened, const struct record *record, bool found,
+                          bool json)
 {
     char digest[DIGEST_TEXT_BYTES];
     digest_text(opened->file.meta.digest, digest);
-    if (json) {
-        printf("{\"ok\":true,\"digest\":\"%s\",\"record\":%s", digest, found ? "true" : "false");
-        if (found)
-            printf(",\"held\":%" PRIu32 ",\"live\":%" PRIu32 ",\"known\":%" PRIu32
-                   ",\"cause\":\"%s\"",
-                   record->held, record->live, record->known, record->cause);
-        printf("}\n");
-        return;
-    }
+    if (json) return verified_json(record, found, digest);
     printf("digest      %s, as the file says\n", digest);
     if (!found) {
         printf("agreement   no record beside it (%s" RECORD_SUFFIX ")\n", opened->path);
-        return;
+        return 0;
     }
     printf("agreement   held by %" PRIu32 " of %" PRIu32 " live nodes, %" PRIu32
            " known; ended by %s; written by %s\n",
@@ -209,6 +212,7 @@ static void print_verified(const struct opened *opened, const struct record *rec
                record->members[i].live ? "live" : "not live",
                record->members[i].held ? ", held it" : "",
                record->members[i].locked ? ", locked it" : "");
+    return 0;
 }
 
 int model_check_digest(const struct opened *opened, char *why, size_t why_size)
@@ -233,7 +237,7 @@ static int verify(const struct opened *opened, bool json, char *why, size_t why_
                              reason, sizeof reason);
     if (reason[0]) snprintf(why, why_size, "%s" RECORD_SUFFIX ": %s", opened->path, reason);
 out:
-    if (!error) print_verified(opened, &record, found, json);
+    if (!error) error = print_verified(opened, &record, found, json);
     if (found) record_close(&record);
     return error;
 }
