@@ -119,6 +119,20 @@ if ip -6 addr add fe80::1/64 dev lo nodad 2> /dev/null; then
     done
 fi
 
+# Who waits for the address to listen on has joined nobody yet: a signal ends it at once.
+answer ''
+start a --insecure --listen nowhere.test:0
+a=$pid
+until_said asked "$a" 'no answer'
+kill -TERM "$a"
+timeout 20 tail -f /dev/null --pid="$a" || { echo "$a goes on"; exit 1; }
+wait "$a" && exit 1
+answer 127.0.0.3
+start a --insecure --listen somewhere.test:0 --min-peers 0
+a=$pid
+until_line a "$a" '"listen":"127.0.0.3:'
+end "$a"
+
 # Where a name has moved to is dialled.
 start b
 b=$pid

@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include "core/rng.h"
 #include "core/topology/topology.h"
 #include "data/remarks.h"
+#include "descriptors.h"
 #include "disk/durable.h"
 #include "file/model_file.h"
 #include "file/record.h"
@@ -112,15 +114,43 @@ static void look_at_key(const char *path)
             path, path);
 }
 
-static int open_node(struct node *node, char *why, size_t why_size)
+/* --listen, where a name has become its address: who waits for name servers can be interrupted, but
+ * not in parley_open(), while signals are held. */
+static int find_listen(const struct settings *s, char listen[PARLEY_ADDRESS_SIZE], char *why,
+                       size_t why_size)
+{
+    struct address address;
+    struct sockaddr_storage found;
+    char host[NI_MAXHOST];
+    uv_loop_t loop;
+    if (address_join(listen, s->listen.host, s->listen.port)) {
+        snprintf(why, why_size, "--listen: at most %d bytes", PARLEY_ADDRESS_SIZE - 1);
+        return PARLEY_EUSAGE;
+    }
+    if (address_split(&address, listen) || address_numeric(&found, &address)) return 0;
+    int error = descriptors_check(why, why_size); /* libuv's own, without which it aborts */
+    if (error) return error;
+    int code = uv_loop_init(&loop);
+    if (!code) {
+        code = address_resolve(&loop, &found, &address);
+        uv_loop_close(&loop);
+    }
+    if (!code && (getnameinfo((struct sockaddr *)&found, sizeof found, host, sizeof host, NULL, 0,
+                              NI_NUMERICHOST) ||
+                  address_join(listen, host, s->listen.port)))
+        code = UV_EAI_FAIL;
+    if (!code) return 0;
+    snprintf(why, why_size, "can't listen on %s: %s", listen, uv_strerror(code));
+    return PARLEY_ENETWORK;
+}
+
+static int open_node(struct node *node, const char *listen, char *why, size_t why_size)
 {
     const struct settings *s = node->settings;
-    char listen[PARLEY_ADDRESS_SIZE], advertise[PARLEY_ADDRESS_SIZE];
+    char advertise[PARLEY_ADDRESS_SIZE];
     struct parley_options *options = &node->options;
-    if (address_join(listen, s->listen.host, s->listen.port) ||
-        address_join(advertise, s->advertise.host, s->advertise.port)) {
-        snprintf(why, why_size, "--listen and --advertise: at most %d bytes",
-                 PARLEY_ADDRESS_SIZE - 1);
+    if (address_join(advertise, s->advertise.host, s->advertise.port)) {
+        snprintf(why, why_size, "--advertise: at most %d bytes", PARLEY_ADDRESS_SIZE - 1);
         return PARLEY_EUSAGE;
     }
     options->listen = listen;
@@ -168,6 +198,7 @@ static int make_job(struct node *node, char *why, size_t why_size)
 static int prepare(struct node *node, char *why, size_t why_size)
 {
     struct remarks remarks;
+    char listen[PARLEY_ADDRESS_SIZE];
     int error = seed_list_make(&node->seeds, &node->settings->join, node->settings->peers_file, why,
                                why_size);
     if (!error) error = environment_claim(1, why, why_size);
@@ -195,10 +226,11 @@ static int prepare(struct node *node, char *why, size_t why_size)
     if (!error && node->controlled)
         (void)shared_coverage_map(CONTROL_COVERAGE, node->job.data.train.count, &node->coverage);
     if (!error) error = node_checkpoint_init(node, why, why_size);
+    if (!error) error = find_listen(node->settings, listen, why, why_size);
     if (error) return error;
     /* Until control.c hears them: who has joined leaves, and does not just die. */
     signals_hold(true);
-    error = open_node(node, why, why_size);
+    error = open_node(node, listen, why, why_size);
     if (error) signals_hold(false);
     return error;
 }
