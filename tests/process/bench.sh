@@ -47,6 +47,11 @@ grep -q 'nodes did not come to 97' said || fail "bench run by chance says: $(cat
     fail "bench run by chance: other rows: $(cat rows)"
 [ "$(tail -c 3 rows)" = "}]" ] || fail "bench run by chance: no end: $(cat rows)"
 
+# However long their path is.
+"$parley" bench run --quick --data "csv:$(printf './%.0s' {1..200})none.csv" > rows 2> said
+status=$?
+[ $status -eq 1 ] && grep -q 'none.csv' said || fail "bench run of data far away: status $status: $(cat said)"
+
 # An interrupted one leaves no files either. What it started holds the pipe open until its end.
 mkfifo held
 "$parley" bench start 3> held > rows 2>&1 &

@@ -40,7 +40,7 @@ static const uint32_t sizes[SIZES] = {2, 4, 8};
 
 struct run {
     struct bench *bench;
-    char out[300], data[300];
+    char out[300], data[SETTINGS_VALUE_BYTES_MAX + 16];
     const char *part; /* what its rows begin with */
     size_t round, rounds;
     struct cluster cluster;
@@ -167,7 +167,7 @@ static int target(struct run *run, const char *const *how, uint32_t count, doubl
     *seconds = run->cluster.target_s;
     *epochs = run->cluster.epochs;
     if (isfinite(*seconds)) return 0;
-    snprintf(run->bench->why, BENCH_WHY_BYTES, "%s: %" PRIu32 " nodes did not come to 97 %%",
+    snprintf(run->bench->why, BENCH_WHY_BYTES, "%.400s: %" PRIu32 " nodes did not come to 97 %%",
              run->data, count);
     return PARLEY_EFAIL;
 }
