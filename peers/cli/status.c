@@ -290,16 +290,12 @@ static char *as_text(const struct cluster *cluster)
     return text_take(&text);
 }
 
+/* Texts of a message are UTF-8 without control characters (core/plain.h). */
 static void add_quoted(struct text *text, const char *name, const char *value)
 {
     text_add(text, "\"%s\":\"", name);
     for (const char *c = value; *c; c++)
-        if (*c == '"' || *c == '\\')
-            text_add(text, "\\%c", *c);
-        else if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-            text_add(text, "\\u%04x", (unsigned char)*c);
-        else
-            text_add(text, "%c", *c);
+        text_add(text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     text_add(text, "\"");
 }
 

@@ -148,6 +148,24 @@ port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
 grep -q 'no answer; it is asked again$' said
 grep -q 'it is gone$' said
 
+# What a node of another program calls its cluster is told as it is.
+: > port
+python3 - "$address" > port << 'END' &
+import socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+peer = listener.accept()[0]
+with socket.create_connection((host, int(port))) as node:
+    node.sendall(peer.recv(4096))
+    peer.sendall(node.recv(65536).replace(b"parley", 'p"är\\'.encode()))
+END
+between=$!
+port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
+"$parley" status --json "127.0.0.1:$port" > status.json
+python3 -c 'import json; assert json.load(open("status.json", encoding="utf-8"))["cluster"] == "p\"är\\"'
+grep -qF 'är' status.json
+
 # Of the processes of one name one is shown, also where none lives.
 b_is_dead() { "$parley" status "$address" | grep '^b .* dead' > /dev/null; }
 for _ in 1 2 3; do
