@@ -75,6 +75,18 @@ for verb in 'run -n 1' 'node --name n0'; do
         fail "$verb, all damaged: status $status, $(cat err)"
 done
 
+# A folder that can't be listed is not taken for an empty one: with one descriptor less than that takes
+# the node says so, and with fewer it does not come to look.
+"$parley" node -q --name=n0 --model mlp:32 --steps 300 --checkpoint listed --checkpoint-every 1us > out 2> err
+listed=
+for most in {4..16}; do
+    (ulimit -n "$most" && exec "$parley" node --name=n0 --model mlp:32 --steps 400 --checkpoint listed --resume) > out 2> err
+    status=$?
+    ! grep 'no checkpoint of n0' err || fail "with $most descriptors a folder is taken for an empty one"
+    [ $status -eq 7 ] && grep -q '^parley: --resume: listed can.t be listed: Too many open files$' err && listed=$most
+done
+[ -n "$listed" ] || fail "nobody says that a folder can't be listed: $(cat err)"
+
 # What can't be written is said under -q too, and in a line.
 mkdir -p full/n0.checkpoint.part
 "$parley" run -q --json json -n 1 --model mlp:32 --steps 300 --checkpoint full --checkpoint-every 1us > out 2> err ||

@@ -135,7 +135,6 @@ static void use_vote(struct node *node)
 
 int node_checkpoint_init(struct node *node, char *why, size_t why_size)
 {
-    uint64_t number = UINT64_MAX;
     bool damaged = false;
     if (!directory(node)) return 0;
     node->checkpoint.taken_us = clock_now_us();
@@ -145,17 +144,23 @@ int node_checkpoint_init(struct node *node, char *why, size_t why_size)
                                       why_size);
     if (error) return error;
     use_vote(node);
-    bool found =
-        checkpoint_files_newest(directory(node), node_name(node), number, &node->checkpoint.newest);
+    int found = checkpoint_files_newest(directory(node), node_name(node), UINT64_MAX,
+                                        &node->checkpoint.newest);
     if (!node->settings->resume) {
-        if (found && !node->controlled)
+        if (found > 0 && !node->controlled)
             say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, directory(node), node_name(node));
         return 0;
     }
-    while (checkpoint_files_newest(directory(node), node_name(node), number, &number)) {
+    for (uint64_t number = node->checkpoint.newest; found > 0;) {
         error = resume_from(node, number, why, why_size);
         if (error != 1) return error;
         damaged = true;
+        found = checkpoint_files_newest(directory(node), node_name(node), number, &number);
+    }
+    if (found < 0) {
+        snprintf(why, why_size, "--resume: %s can't be listed: %s", directory(node),
+                 strerror(errno));
+        return PARLEY_EDATA;
     }
     if (damaged) {
         snprintf(why, why_size,

@@ -34,19 +34,23 @@ void checkpoint_files_path(const char *directory, const char *name, uint64_t num
              number);
 }
 
-bool checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
-                             uint64_t *newest)
+int checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
+                            uint64_t *newest)
 {
-    bool found = false;
+    int found = 0;
     uint64_t number;
+    const struct dirent *entry;
     DIR *dir = opendir(directory);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    if (!dir) return errno == ENOENT ? 0 : -1;
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
         if (!is_own(name, entry->d_name, &number) || number >= below) continue;
         if (!found || number > *newest) *newest = number;
-        found = true;
+        found = 1;
     }
-    if (dir) closedir(dir);
-    return found;
+    int cause = errno;
+    closedir(dir);
+    errno = cause;
+    return cause ? -1 : found;
 }
 
 int checkpoint_files_lock(const char *directory, const char *name, int *lock, char *why,
@@ -77,7 +81,7 @@ void checkpoint_files_trim(const char *directory, const char *name)
 {
     char path[CHECKPOINT_PATH_BYTES];
     uint64_t number = UINT64_MAX;
-    for (int kept = 0; checkpoint_files_newest(directory, name, number, &number); kept++) {
+    for (int kept = 0; checkpoint_files_newest(directory, name, number, &number) > 0; kept++) {
         if (kept < KEPT) continue;
         checkpoint_files_path(directory, name, number, path);
         unlink(path);

@@ -20,9 +20,10 @@ enum { CHECKPOINT_PATH_BYTES = 4096 };
 
 void checkpoint_files_path(const char *directory, const char *name, uint64_t number,
                            char path[CHECKPOINT_PATH_BYTES]);
-/* The newest below `below`; false: there is none, and *newest stays. */
-bool checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
-                             uint64_t *newest);
+/* The newest below `below`: 1. 0: there is none, and *newest stays. -1, with errno: the directory
+ * is there, but can't be read through. */
+int checkpoint_files_newest(const char *directory, const char *name, uint64_t below,
+                            uint64_t *newest);
 /* Two processes that kept them under one name would take each other's away. Locks DIR/NAME.lock,
  * which stays there, until *lock is closed: 0, also where the file system has no locks;
  * PARLEY_EUSAGE with a line in why[size]: another process has it, or it can't be made. */

@@ -337,7 +337,7 @@ static void warn_of_replaced(const struct run *run)
     if (!settings->checkpoint || settings->resume) return;
     for (uint32_t i = 0; i < run->nodes; i++)
         count += checkpoint_files_newest(settings->checkpoint, run->children[i].name, UINT64_MAX,
-                                         &newest);
+                                         &newest) > 0;
     snprintf(whose, sizeof whose, "%" PRIu32 " of these nodes", count);
     if (count > 0) say(PARLEY_LOG_WARN, CHECKPOINT_FILES_REPLACED, settings->checkpoint, whose);
 }
