@@ -108,8 +108,8 @@ struct parley_options {
     /* A file of this node's own, for a majority: whether one of its starts may have held a model in
      * this run (config.run), and not given up before it locked it, and so have agreed on it. Then,
      * and where nothing is kept of a start that others know of, this node does not count. Made
-     * where it is not there; one that another node has open is refused. What comes of it is in
-     * config.earlier. NULL: none. */
+     * where it is not there; one that another node has open is refused, and a link, which may be
+     * another's. What comes of it is in config.earlier. NULL: none. */
     const char *vote;
     const struct parley_tensor *tensors; /* NULL: one tensor named "vector" */
     uint32_t tensors_count;

@@ -42,12 +42,18 @@ static int get(const struct vote *vote)
     return FOREIGN;
 }
 
+/* Neither another's file where a link of theirs leads to, nor waited for where it is their pipe. */
+static int open_file(const char *path, int flags)
+{
+    return open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0666);
+}
+
 int vote_open(struct vote *vote, const char *path, uint64_t run, enum parley_earlier *earlier,
               char *why, size_t size)
 {
     *vote = (struct vote){.run = run};
     if (!path) return PARLEY_OK;
-    int fd = vote->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = vote->fd = open_file(path, O_CREAT);
     bool taken = fd > 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     int state = fd > 0 ? get(vote) : NEW;
     *earlier = state == NONE_HELD   ? PARLEY_EARLIER_NEVER_HELD
@@ -90,7 +96,7 @@ void vote_close(struct vote *vote, enum vote_end end)
 
 void vote_forget(const char *path, uint64_t run)
 {
-    struct vote vote = {.fd = open(path, O_RDWR | O_CLOEXEC), .run = run};
+    struct vote vote = {.fd = open_file(path, 0), .run = run};
     bool some = vote.fd > 0 && get(&vote) == SOME_HELD;
     vote_close(&vote, some ? VOTE_AGREED : VOTE_MAY_BE_GIVEN);
 }

@@ -29,7 +29,7 @@ struct vote {
 enum vote_end { VOTE_MAY_BE_GIVEN, VOTE_NOT_GIVEN, VOTE_AGREED };
 
 /* path: NULL, or a file, made where there is none; one of another run is made anew. PARLEY_EUSAGE
- * with a line in why[size], also where a node has it open. */
+ * with a line in why[size], also where a node has it open, and where it is a link. */
 PARLEY_CHECK int vote_open(struct vote *vote, const char *path, uint64_t run,
                            enum parley_earlier *earlier, char *why, size_t size);
 /* A line in why[size] where that can't be kept, and else nothing. */

@@ -114,6 +114,12 @@ status=$?
 [ $status -eq 2 ] && grep -q -- '--checkpoint: many/c.lock: ' err ||
     fail "a pipe in a lock's place: status $status, $(cat err)"
 
+ln -s ../new many/d.vote
+"$parley" node -q --name=d --model mlp:32 --steps 3 --checkpoint many --quorum majority --nodes 1 > out 2> err
+status=$?
+[ $status -eq 2 ] && grep -q 'vote: many/d.vote: ' err && [ ! -e new ] ||
+    fail "votes are kept where another's link leads: status $status, $(cat err)"
+
 # When it is asked for: `run` passes it on to each of its nodes.
 "$parley" run -q --json json -n 2 --model mlp:32 --time 600s --checkpoint asked > out 2> err &
 run=$!

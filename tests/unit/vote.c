@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { RUN = 7 };
@@ -132,6 +133,32 @@ Test(vote, a_file_that_is_something_else_is_refused_and_left)
         cr_assert_str_eq(text, texts[i]);
         fclose(file);
     }
+}
+
+Test(vote, a_link_is_not_followed_and_a_pipe_is_not_waited_for)
+{
+    /* Proves that in a folder of many nothing is made or written where another wants it. */
+    struct vote vote;
+    enum parley_earlier earlier;
+    char other[sizeof path + 8];
+    snprintf(other, sizeof other, "%s.other", path);
+    cr_assert_eq(rename(path, other), 0);
+    cr_assert_eq(symlink(other, path), 0);
+    cr_assert_eq(vote_open(&vote, path, RUN, &earlier, why, sizeof why), PARLEY_EUSAGE);
+    cr_assert(strstr(why, path), "%s", why);
+    drop();
+    cr_assert_eq(rename(other, path), 0);
+    start(RUN, HOLDS_AND_CRASHES);
+    cr_assert_eq(rename(path, other), 0);
+    cr_assert_eq(symlink(other, path), 0);
+    vote_forget(path, RUN);
+    drop();
+    cr_assert_eq(rename(other, path), 0);
+    cr_assert_eq(start(RUN, CRASHES), PARLEY_EARLIER_HELD);
+    drop();
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_assert_eq(vote_open(&vote, path, RUN, &earlier, why, sizeof why), PARLEY_EUSAGE);
+    vote_forget(path, RUN);
 }
 
 Test(vote, a_file_that_cannot_be_made_or_written_to_is_said)
