@@ -90,6 +90,10 @@ grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=
 again HUP HUP
 [ -s parley-model.safetensors ]
 
+# Who ends a session may send SIGTERM as well: that is still the first.
+start
+again HUP TERM
+
 # Whoever starts it may have blocked signals: it hears them, and sees its nodes end.
 start --block-signal=CHLD,TERM
 kill -TERM $run

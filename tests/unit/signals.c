@@ -25,3 +25,21 @@ Test(signals, the_same_one_within_half_a_second_is_still_the_first)
         cr_expect_eq(asked_by(&asked, SIGINT), ASKED_AGAIN, "%u", i);
     }
 }
+
+Test(signals, the_one_after_a_hang_up_is_still_the_first_and_the_next_is_not)
+{
+    /* However late it comes; and it is repeated like any first one. */
+    static const uint64_t later_us[] = {0, 100, 3600000000};
+    for (size_t i = 0; i < sizeof later_us / sizeof *later_us; i++) {
+        struct asked asked = {0};
+        now_us = 12345678;
+        cr_expect_eq(asked_by(&asked, SIGHUP), ASKED_FIRST);
+        now_us += later_us[i];
+        cr_expect_eq(asked_by(&asked, SIGTERM), ASKED_STILL);
+        now_us += 499999;
+        cr_expect_eq(asked_by(&asked, SIGTERM), ASKED_STILL);
+        cr_expect_eq(asked_by(&asked, SIGINT), ASKED_AGAIN);
+        now_us++;
+        cr_expect_eq(asked_by(&asked, SIGTERM), ASKED_AGAIN);
+    }
+}
