@@ -295,6 +295,14 @@ void child_signal(struct child *child, int number)
     if (child->running) uv_process_kill(&child->process, number);
 }
 
+void child_let_go(struct child *child)
+{
+    child->again = false;
+    if (!child->running) return;
+    close_one((uv_handle_t *)&child->in);
+    child_signal(child, child->listen[0] ? SIGCONT : SIGKILL); /* it may be stopped */
+}
+
 bool child_is_still(const struct child *child)
 {
     return child->paused || child->stopped;

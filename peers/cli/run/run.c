@@ -7,9 +7,10 @@
  * ends the run: the others would wait for it for ever. One that somebody has stopped (SIGSTOP) is
  * killed when the others are through. The first signal asks the nodes to settle and agree, SIGHUP
  * and SIGUSR2 as well as SIGINT and SIGTERM: there is no peer list to be read again here, and hours
- * of work shall outlive a terminal. The second kills them. SIGUSR1 goes on to the nodes, by their
- * pipes: one that does not listen to signals yet would die of it. Should this process be killed,
- * the nodes see their pipes end.
+ * of work shall outlive a terminal. The second ends them: each removes what it has begun to write
+ * as it sees its pipe end, as it does should this process be killed; who is there for longer is
+ * killed. SIGUSR1 goes on to the nodes, by their pipes: one that does not listen to signals yet
+ * would die of it.
  */
 #include "cli/run/run.h"
 
@@ -29,7 +30,7 @@
 #include "descriptors.h"
 #include "job/job.h"
 
-enum { TICK_MS = 20, START_US = 5000000 };
+enum { TICK_MS = 20, START_US = 5000000, END_US = 2000000 };
 
 static bool has_trained(const struct run *run)
 {
@@ -138,9 +139,17 @@ static bool is_over(const struct run *run)
     return true;
 }
 
-static void end_if_over(struct run *run)
+/* Those that are still there are killed. */
+_Noreturn static void end_now(struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++)
+        child_signal(&run->children[i], SIGKILL);
+    say_exit(run->json.writer, STATUS_SIGNAL + run->ended_by);
+}
+
+static void end_if_over(struct run *run)
+{
+    for (uint32_t i = 0; !run->ending && i < run->nodes; i++)
         child_look(&run->children[i]);
     if (!run->ending && !is_over(run)) return;
     for (uint32_t i = 0; !run->ending && i < run->nodes; i++)
@@ -150,6 +159,7 @@ static void end_if_over(struct run *run)
     if (!run->ending) kill_all(run); /* those that are stopped for good */
     for (uint32_t i = 0; i < run->nodes; i++)
         if (run->children[i].handles > 0) return;
+    if (run->ended_by) end_now(run);
     if (!uv_is_closing((uv_handle_t *)&run->timer)) stop_watching(run);
 }
 
@@ -179,13 +189,24 @@ static void ask_for_checkpoints(struct run *run)
         child_say(&run->children[i], CONTROL_CHECKPOINT);
 }
 
+static void end_by_signal(struct run *run, int number)
+{
+    say(PARLEY_LOG_ERROR, "ended by signal %d, before all nodes had agreed", number);
+    run->ending = true;
+    run->ended_by = number;
+    run->ended_us = clock_now_us();
+    for (uint32_t i = 0; i < run->nodes; i++)
+        child_let_go(&run->children[i]);
+    end_if_over(run); /* perhaps none is there */
+}
+
 /* Who closes a terminal sends SIGHUP more than once: the kernel does, and the shell. So it never
  * counts as the second signal, and nor does SIGUSR2, which asks for an agreement. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct run *run = handle->data;
     bool once = number == SIGHUP || number == SIGUSR2;
-    if (once && run->asked.since_us > 0) return;
+    if (run->ended_by || (once && run->asked.since_us > 0)) return;
     run_view_clear(run);
     if (number == SIGUSR1) {
         ask_for_checkpoints(run);
@@ -203,10 +224,7 @@ static void on_signal(uv_signal_t *handle, int number)
             child_say(&run->children[i], CONTROL_STOP);
         return;
     }
-    for (uint32_t i = 0; i < run->nodes; i++)
-        child_signal(&run->children[i], SIGKILL);
-    say(PARLEY_LOG_ERROR, "ended by signal %d, before all nodes had agreed", number);
-    say_exit(run->json.writer, STATUS_SIGNAL + number);
+    end_by_signal(run, number);
 }
 
 /* Who died as the first began to train may be one that another still waits for (--min-peers), and
@@ -226,6 +244,7 @@ static void look_at_start(struct run *run)
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
+    if (run->ended_by && clock_now_us() >= run->ended_us + END_US) end_now(run);
     if (run->ending) return;
     run_faults_advance(run);
     look_at_start(run);

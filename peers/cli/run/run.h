@@ -103,6 +103,8 @@ struct run {
     bool resumed;       /* what comes of --resume is said */
     bool spent;         /* the budget: a node has told that it stopped for that */
     bool ending;        /* all children are to go now */
+    int ended_by;       /* the signal after which they are; 0: none */
+    uint64_t ended_us;  /* when it came */
 };
 
 /* child.c */
@@ -111,6 +113,8 @@ int child_start(struct child *child, bool again);
 /* A line of control.h, without its newline. */
 void child_say(struct child *child, const char *line);
 void child_signal(struct child *child, int number);
+/* It ends, and what it has begun to write goes; one that has not come to listen is killed. */
+void child_let_go(struct child *child);
 bool child_is_still(const struct child *child); /* paused or stopped */
 void child_look(struct child *child);           /* whether it has been stopped or woken */
 
