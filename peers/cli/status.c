@@ -134,11 +134,10 @@ static int say_nothing_came(struct cluster *cluster, const uint8_t *bytes, size_
     bool barred = unproved ? errno == EPROTO : tls_is_spoken(bytes, count);
     bool late = errno == EAGAIN || errno == EWOULDBLOCK;
     snprintf(why, size, "%s: %s", peer,
-             late                 ? "no answer; is this a parley node?"
-             : barred && unproved ? "it has another cluster key, or none"
-             : barred             ? "it has a cluster key: say with --cluster-key which"
-             : unproved           ? "the connection ended in the handshake: has it no cluster key?"
-                                  : "closed the connection: no parley node, or one that ends");
+             late       ? "no answer; is this a parley node?"
+             : unproved ? tls_unproved(true, barred)
+             : barred   ? "it has a cluster key: say with --cluster-key which"
+                        : "closed the connection: no parley node, or one that ends");
     return barred ? PARLEY_EKEY : PARLEY_ENETWORK;
 }
 

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "network/conn.h"
 #include "network/streams.h"
+#include "network/tls.h"
 
 static void turn_away(struct loop *loop);
 
@@ -63,8 +64,7 @@ void conn_warn_of_stranger(struct conn *conn)
     char address[PARLEY_ADDRESS_SIZE];
     if (conn->id % 2 || conn_peer(conn, address) || !may_warn(conn->loop)) return;
     loop_log(conn->loop, PARLEY_LOG_WARN, "%s is turned away: %s", address,
-             conn->tls ? "it has another cluster key, or none"
-                       : "it has a cluster key, and this node has none");
+             tls_unproved(conn->tls, true));
 }
 
 static void take_connection(struct loop *loop, int status)

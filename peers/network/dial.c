@@ -30,6 +30,7 @@
 
 #include "clock.h"
 #include "network/address.h"
+#include "network/tls.h"
 #include "quiet.h"
 
 enum {
@@ -323,12 +324,9 @@ void conn_give_lookup_up(struct conn *conn)
 /* What a key has to do with it; NULL: nothing. */
 static const char *why_unproved(const struct conn *conn)
 {
-    if (conn->reason == PARLEY_CLOSED_KEY)
-        return conn->tls ? "it has another cluster key, or none"
-                         : "it has a cluster key, and this node has none";
-    if (conn->reason == PARLEY_CLOSED_EOF && conn->tls && !conn->proved)
-        return "the connection ended in the handshake: has it no cluster key?";
-    return NULL;
+    bool spoken = conn->reason == PARLEY_CLOSED_KEY;
+    bool ended = conn->reason == PARLEY_CLOSED_EOF && conn->tls && !conn->proved;
+    return spoken || ended ? tls_unproved(conn->tls, spoken) : NULL;
 }
 
 /* Of a name, which addresses those were: the system's words alone don't tell. */

@@ -335,3 +335,10 @@ bool tls_is_asked(const uint8_t *bytes, size_t size)
 {
     return size >= 2 && bytes[0] == SSL3_RT_HANDSHAKE && bytes[1] == SSL3_VERSION_MAJOR;
 }
+
+const char *tls_unproved(bool keyed, bool spoken)
+{
+    if (!spoken) return "the connection ended in the handshake: has it no cluster key?";
+    return keyed ? "it has another cluster key, or none"
+                 : "it has a cluster key, and this node has none";
+}

@@ -62,4 +62,8 @@ bool tls_is_spoken(const uint8_t *bytes, size_t size);
 /* And so those of one with a key, which dials. */
 bool tls_is_asked(const uint8_t *bytes, size_t size);
 
+/* Why a peer has not proved our key. keyed: we have one; spoken: it has spoken of keys, and not
+ * just closed the connection. */
+const char *tls_unproved(bool keyed, bool spoken);
+
 #endif
