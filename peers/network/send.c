@@ -173,9 +173,9 @@ void conn_send_chunk(struct loop *loop, const struct parley_update *update)
         write->op = update->chunk.op;
         write->size = update->chunk.head_size + update->chunk.size;
         memcpy(write->bytes, update->chunk.head, update->chunk.head_size);
-        code = lane_sends(conn)     ? send_lane(conn, update, write, floats)
-               : streams_send(conn) ? send_streams(conn, update, write, floats)
-                                    : send_whole(conn, update, write, floats);
+        code = lane_sends(conn)      ? send_lane(conn, update, write, floats)
+               : streams_sends(conn) ? send_streams(conn, update, write, floats)
+                                     : send_whole(conn, update, write, floats);
     }
     if (!code) return;
     write_free(write);

@@ -259,7 +259,7 @@ void streams_join(struct conn *conn, const uint8_t *bytes, size_t size)
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-bool streams_send(const struct conn *conn)
+bool streams_sends(const struct conn *conn)
 {
     return conn->streams && conn->streams->count < STREAMS_FLIGHT_MAX &&
            stripes_open(&conn->streams->stripes);

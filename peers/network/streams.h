@@ -74,7 +74,7 @@ bool streams_accept(struct conn *conn);
 void streams_join(struct conn *conn, const uint8_t *bytes, size_t size);
 
 /* Whether the next chunk may go that way. */
-bool streams_send(const struct conn *conn);
+bool streams_sends(const struct conn *conn);
 /* The place of the next chunk's floats, for its head. */
 uint64_t streams_place(const struct conn *conn);
 /* The head is on its way: so are its floats, and DONE of this op follows. */
