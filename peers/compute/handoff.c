@@ -30,11 +30,11 @@ void handoff_close(struct handoff *handoff)
     uv_sem_destroy(&handoff->boundary);
 }
 
+/* The box is locked. */
 static void tell(struct handoff *handoff)
 {
     atomic_store_explicit(&handoff->box.news, true, memory_order_release);
     uv_cond_signal(&handoff->box.arrived);
-    uv_mutex_unlock(&handoff->box.lock);
 }
 
 void handoff_grant(struct handoff *handoff, const struct parley_update *update)
@@ -46,6 +46,7 @@ void handoff_grant(struct handoff *handoff, const struct parley_update *update)
                                          .weight = update->train.weight};
     handoff->next_pace = update->train.pace;
     tell(handoff);
+    uv_mutex_unlock(&handoff->box.lock);
 }
 
 void handoff_halt(struct handoff *handoff)
@@ -54,6 +55,7 @@ void handoff_halt(struct handoff *handoff)
     handoff->granted = 0;
     handoff->halted = true;
     tell(handoff);
+    uv_mutex_unlock(&handoff->box.lock);
 }
 
 void handoff_end(struct handoff *handoff, int error)
@@ -62,6 +64,7 @@ void handoff_end(struct handoff *handoff, int error)
     handoff->ended = true;
     handoff->error = error;
     tell(handoff);
+    uv_mutex_unlock(&handoff->box.lock);
 }
 
 /* The boundary is held. */
@@ -117,6 +120,7 @@ void handoff_put(struct handoff *handoff, struct op *list)
     if (!work) return;
     uv_mutex_lock(&handoff->box.lock);
     tell(handoff);
+    uv_mutex_unlock(&handoff->box.lock);
 }
 
 /* Everything that is new. The boundary is held: what the loop does at one comes before or after. */
