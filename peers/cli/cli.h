@@ -36,9 +36,9 @@ void say_open(const struct settings *settings);
  * for long, lines are lost but for errors, and a line tells so. 0, or the exit status for want of a
  * thread, which is said. */
 int say_start(void);
-void say_end(void);  /* all is written then; once one thread is left */
-void say_wait(void); /* until all that was said is written; before results go to stdout */
-void say_summary(const struct summary *summary); /* to stdout, and a remark, if any, after it */
+void say_end(void); /* all is written then; once one thread is left */
+/* To stdout, once all that was said is written, and a remark, if any, after it. */
+void say_summary(const struct summary *summary);
 /* What was said, also to `beside` unless it is NULL, goes out if somebody reads. */
 void say_briefly(struct writer *beside);
 /* Ends the process here and now, after say_briefly(). */

@@ -102,15 +102,10 @@ void say_end(void)
     writer = NULL;
 }
 
-void say_wait(void)
-{
-    if (writer) writer_wait(writer);
-}
-
 void say_summary(const struct summary *summary)
 {
     char *text = summary_text(summary), out[SUMMARY_REMARK_BYTES];
-    say_wait();
+    if (writer) writer_wait(writer);
     if (text) fputs(text, stdout);
     fflush(stdout);
     free(text);
