@@ -105,7 +105,7 @@ int durable_replace_by(const char *part, const char *path, const struct piece *p
 int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
                     size_t size)
 {
-    static const char end[] = ".part";
+    static const char end[] = DURABLE_PART;
     size_t length = strlen(path);
     char *part = malloc(length + sizeof end);
     if (!part) return complain(path, "write", why, size);

@@ -24,8 +24,10 @@ bool durable_folder(const char *path, char folder[PATH_MAX]);
 /* from becomes to, atomically; then fsyncs the directory. */
 int durable_rename(const char *from, const char *to, char *why, size_t size);
 
-/* Makes the file anew under another name beside it, then renames it: what stood there before stays
- * until the new one is whole. */
+#define DURABLE_PART ".part"
+
+/* Makes the file anew under its name and DURABLE_PART, then renames it: what stood there before
+ * stays until the new one is whole. */
 int durable_replace(const char *path, const struct piece *pieces, size_t count, char *why,
                     size_t size);
 

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/node/node.h"
+#include "disk/durable.h"
 #include "disk/files.h"
 
 enum { LATE_MS = 50 };
@@ -27,9 +28,9 @@ void node_control_saves(struct node *node)
  * of this node's own in durable_replace(). */
 static void remove_parts(const struct node *node, bool saving)
 {
-    char part[sizeof node->own_path + 8];
+    char part[sizeof node->own_path + sizeof DURABLE_PART];
     files_remove_parts(node->settings->out, parley_config_of(node->p)->boot);
-    snprintf(part, sizeof part, "%s.part", node->own_path);
+    snprintf(part, sizeof part, "%s" DURABLE_PART, node->own_path);
     if (saving) unlink(part);
 }
 
