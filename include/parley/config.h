@@ -62,7 +62,7 @@ enum parley_topology {
 enum parley_strategy {
     PARLEY_STRATEGY_GOSSIP,    /* asynchronous pairwise averaging */
     PARLEY_STRATEGY_NONE,      /* no averaging while training; the end still agrees on one model */
-    PARLEY_STRATEGY_ALLREDUCE, /* gradients averaged over all nodes each step, along a ring */
+    PARLEY_STRATEGY_ALLREDUCE, /* gradients averaged over all live nodes each step */
     PARLEY_STRATEGY_LOCAL_SGD, /* mix_every local steps, then the mean of all models */
     PARLEY_STRATEGY_DILOCO,    /* the same with an outer Nesterov */
     PARLEY_STRATEGY_PS_BSP,    /* parameter server: a step is the mean of all workers' gradients */

@@ -3,14 +3,18 @@
  * The happy path, on the thread that trains (the *trainer*):
  *
  *     parley_options_defaults(&options);
- *     options.config.parameters = n;             and a name, seeds, a budget ...
- *     options.vectors[0] = x;                    n floats, equal on all nodes at the start
+ *     options.config.parameters = n;             and a name, seeds; a budget, or it never ends
+ *     options.vectors[0] = x;                    n floats; to train, equal on all nodes at first
  *     if (parley_open(&p, &options, why, sizeof why))
  *         return 1;                              why has a line about it
  *     while ((code = parley_boundary(p, &step, &turn)) == PARLEY_GO)
- *         step = one local step on x;
+ *         step = one local step on x;            zeroes before the first
  *     parley_result(p, &result);                 x holds the agreed model if result.agreed
  *     parley_close(p);
+ *
+ * Without a budget (config.steps_budget, say) training ends only by parley_stop(), here or at
+ * another node. A node that joins more than config.behind_steps_max steps late takes the vectors of
+ * a peer: what its own held is replaced, not averaged in.
  *
  * parley_open() starts a thread that talks to the peers and one that computes on snapshots. They
  * touch x only while you are inside parley_boundary(): whatever averaging does to it happens
