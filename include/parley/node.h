@@ -21,6 +21,10 @@
  * op that is not under way, SENT of more bytes than were given, a member beyond the count) is a bug
  * of the driver: an assertion ends the program, in release builds, too.
  *
+ * Drivers of one kind may make sketches, digests and the vector of +-1 as they like, if all make
+ * them alike, and do without sums of chunks (config.chunk_sums). Those that talk to parley's own
+ * nodes take them from src/, as they are not in the library.
+ *
  * Thread rule: a node belongs to one thread. Nothing here blocks; a step allocates nothing.
  */
 #ifndef PARLEY_NODE_H
