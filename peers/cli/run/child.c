@@ -367,7 +367,7 @@ static char **make_arguments(struct child *child, bool again, char own[5][ARGUME
     char **list = malloc((run->forward_count + 16) * sizeof *list);
     size_t n = 0;
     if (!list) return NULL;
-    list[n++] = (char *)run->executable;
+    list[n++] = "parley";
     list[n++] = "node";
     for (size_t i = 0; i < run->forward_count; i++)
         if (strncmp(run->forward[i], "--min-peers=", 12) != 0) list[n++] = run->forward[i];
@@ -400,6 +400,10 @@ static char **make_arguments(struct child *child, bool again, char own[5][ARGUME
     list[n] = NULL;
     return list;
 }
+
+/* This one, and not by its path: what lies there may have been replaced since, and a node that a
+ * fault restarts would be of another program than the rest. */
+static const char program[] = "/proc/self/exe";
 
 static void reset(struct child *child)
 {
@@ -449,11 +453,9 @@ int child_start(struct child *child, bool again)
             (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->coverage};
     if (run->data >= 0)
         stdio[CONTROL_DATA] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = run->data};
-    /* Not by its path: what lies there may have been replaced since, and a node that a fault
-     * restarts would be of another program than the rest. */
     uv_process_options_t options = {
         .exit_cb = on_exit_,
-        .file = "/proc/self/exe",
+        .file = program,
         .args = arguments,
         .env = environment,
         .stdio_count = CONTROL_DATA + 1,
@@ -472,7 +474,8 @@ out:
     free(environment);
     if (!code) return 0;
     const char *hint = node_hint(PARLEY_EFAIL, uv_strerror(code));
-    say(PARLEY_LOG_ERROR, "%s could not be started: %s", child->name, uv_strerror(code));
+    say(PARLEY_LOG_ERROR, "%s could not be started: %s: %s", child->name, program,
+        uv_strerror(code));
     if (hint) say(PARLEY_LOG_ERROR, "hint: %s", hint);
     return PARLEY_EFAIL;
 }

@@ -312,13 +312,6 @@ static int prepare(struct run *run, char *why, size_t why_size)
     run->nodes = (uint32_t)run->settings->nodes;
     run->children = calloc(run->nodes, sizeof *run->children);
     if (!run->children) return PARLEY_ENOMEM;
-    size_t size = sizeof run->executable;
-    int code = uv_exepath(run->executable, &size);
-    if (code) {
-        snprintf(why, why_size, "can't find this program to start nodes of it, /proc/self/exe: %s",
-                 uv_strerror(code));
-        return PARLEY_EFAIL;
-    }
     int error = settings_forward(run->settings, VERB_NODE, &run->forward, &run->forward_count);
     /* Talk is ours; -v reaches the nodes by its level. */
     for (size_t i = run->forward_count; !error && i-- > 0;)

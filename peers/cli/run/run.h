@@ -82,7 +82,6 @@ struct run {
     uv_signal_t signals[SIGNALS_HEARD];
     struct child *children; /* [nodes]; owned */
     uint32_t nodes;
-    char executable[4096];
     char **forward; /* [forward_count]: arguments for every node; owned */
     size_t forward_count;
     struct json_out json;
