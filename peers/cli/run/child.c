@@ -46,18 +46,19 @@ static void say_resumed(struct run *run)
         run_say(run, "no checkpoint in %.400s: starts with the first model", directory);
 }
 
+/* A node takes no more of them. */
 static void tell_seeds(struct run *run)
 {
-    size_t room = (size_t)run->nodes * (PARLEY_ADDRESS_SIZE + 1) + sizeof CONTROL_SEEDS, at = 0;
-    char *line = malloc(room);
-    if (!line) return;
-    at = (size_t)snprintf(line, room, CONTROL_SEEDS);
-    for (uint32_t i = 0; i < run->nodes; i++)
-        if (run->children[i].listen[0])
-            at += (size_t)snprintf(line + at, room - at, "%s ", run->children[i].listen);
+    char line[sizeof CONTROL_SEEDS + PARLEY_SEEDS_MAX * PARLEY_ADDRESS_SIZE];
+    size_t at = (size_t)snprintf(line, sizeof line, CONTROL_SEEDS);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < run->nodes && told < PARLEY_SEEDS_MAX; i++) {
+        if (!run->children[i].listen[0]) continue;
+        at += (size_t)snprintf(line + at, sizeof line - at, "%s ", run->children[i].listen);
+        told++;
+    }
     for (uint32_t i = 0; i < run->nodes; i++)
         child_say(&run->children[i], line);
-    free(line);
 }
 
 static void on_started(struct child *child, const struct report_started *started)
