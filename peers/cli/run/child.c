@@ -1,5 +1,6 @@
 /* child.c: starting a node's process, reading what it tells, telling it what to do. */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +80,8 @@ static void on_phase(struct child *child, const struct report_phase *phase)
     if (strcmp(child->phase, "stop") == 0) {
         run->stop_us = clock_now_us();
         if (child->bytes_trained == 0) {
-            child->bytes_trained = child->bytes_before + child->bytes_sent;
-            child->exchanges_trained = child->exchanges_before + child->exchanges;
+            child->bytes_trained = child->bytes_before + child->told.bytes_sent;
+            child->exchanges_trained = child->exchanges_before + child->told.exchanges;
         }
     }
     bool trains = strcmp(child->phase, "train") == 0;
@@ -92,7 +93,7 @@ static void on_phase(struct child *child, const struct report_phase *phase)
         run->spent = true;
         run_faults_advance(run); /* at once: by the next look all others may have agreed and left */
     }
-    if (strcmp(child->phase, "left") == 0 && !child->agreed)
+    if (strcmp(child->phase, "left") == 0 && !child->agreed.json)
         run_say(run, "%s has left", child->name);
 }
 
@@ -112,17 +113,6 @@ static void on_member(struct child *child, const struct report_line *line)
     }
 }
 
-static void on_agreed(struct child *child, const struct report_agreed *agreed)
-{
-    child->agreed = true;
-    copy(child->digest, sizeof child->digest, agreed->digest);
-    child->known = agreed->known;
-    child->drift_before = agreed->drift_before;
-    child->accuracy = agreed->test_accuracy;
-    child->test_loss = agreed->test_loss;
-    child->run->test_samples = agreed->test_samples;
-}
-
 static void on_error(struct child *child, const struct report_error *error)
 {
     /* It has gone on after the one before, which would not be said at the end. */
@@ -136,27 +126,24 @@ static void on_error(struct child *child, const struct report_error *error)
     copy(child->hint, sizeof child->hint, error->hint);
 }
 
+static bool take(struct report_line *to, const struct report_line *line)
+{
+    report_line_close(to);
+    *to = *line;
+    return true;
+}
+
 /* Returns true if the line was taken over and is not to be closed. */
 static bool on_line(struct child *child, struct report_line *line)
 {
-    const struct report_progress *progress = &line->as.progress;
     switch (line->event) {
     case REPORT_STARTED:
         on_started(child, &line->as.started);
         break;
     case REPORT_PROGRESS:
-        child->step = progress->step;
-        child->epoch = progress->epoch;
-        child->progress = progress->progress; /* NAN: not told */
-        child->passes = progress->passes;
-        if (!child->progressed && child->resumed > 0) child->passes_before = child->passes + 1;
+        child->told = line->as.progress;
+        if (!child->progressed && child->resumed > 0) child->passes_before = child->told.passes + 1;
         child->progressed = true;
-        child->loss = progress->loss;
-        child->drift = progress->drift;
-        child->samples_per_s = progress->samples_per_s;
-        child->live = progress->live;
-        child->exchanges = progress->exchanges;
-        child->bytes_sent = progress->bytes_sent;
         break;
     case REPORT_PHASE:
         on_phase(child, &line->as.phase);
@@ -165,15 +152,14 @@ static bool on_line(struct child *child, struct report_line *line)
         on_member(child, line);
         break;
     case REPORT_AGREED:
-        on_agreed(child, &line->as.agreed);
-        break;
+        if (!line->as.agreed.digest) break;
+        child->run->test_samples = line->as.agreed.test_samples;
+        return take(&child->agreed, line);
     case REPORT_ERROR:
         on_error(child, &line->as.error);
         break;
     case REPORT_LEDGER:
-        if (child->ledger.json) report_line_close(&child->ledger);
-        child->ledger = *line;
-        return true;
+        return take(&child->ledger, line);
     default:
         break;
     }
@@ -408,18 +394,21 @@ static const char program[] = "/proc/self/exe";
 
 static void reset(struct child *child)
 {
-    child->steps_before += child->step;
-    child->bytes_before += child->bytes_sent;
-    child->exchanges_before += child->exchanges;
-    child->step = child->bytes_sent = child->exchanges = 0;
-    child->agreed = child->has_error = child->killed = child->again = false;
+    struct report_progress *told = &child->told;
+    child->steps_before += told->step;
+    child->bytes_before += told->bytes_sent;
+    child->exchanges_before += told->exchanges;
+    *told = (struct report_progress){.passes = told->passes,
+                                     .epoch = told->epoch,
+                                     .live = told->live,
+                                     .loss = NAN,
+                                     .drift = NAN};
+    child->has_error = child->killed = child->again = false;
     child->listen[0] = child->message[0] = child->code[0] = child->hint[0] = 0;
     copy(child->phase, sizeof child->phase, "start");
-    child->loss = child->drift = 0.0 / 0.0;
-    child->samples_per_s = child->progress = 0;
     child->out.size = child->err.size = 0;
-    if (child->ledger.json) report_line_close(&child->ledger);
-    memset(&child->ledger, 0, sizeof child->ledger);
+    report_line_close(&child->agreed);
+    report_line_close(&child->ledger);
 }
 
 static void open_pipes(struct child *child)

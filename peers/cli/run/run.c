@@ -112,7 +112,7 @@ static bool has_ended(const struct run *run)
 static bool has_agreed(const struct run *run)
 {
     for (uint32_t i = 0; i < run->nodes; i++)
-        if (!run->children[i].running && run->children[i].agreed) return true;
+        if (!run->children[i].running && run->children[i].agreed.json) return true;
     return false;
 }
 
@@ -407,7 +407,8 @@ static int close_all(struct run *run)
     uv_loop_close(&run->loop);
     for (uint32_t i = 0; run->children && i < run->nodes; i++) {
         struct child *child = &run->children[i];
-        if (child->ledger.json) report_line_close(&child->ledger);
+        report_line_close(&child->agreed);
+        report_line_close(&child->ledger);
         free(child->out.bytes);
         free(child->err.bytes);
     }

@@ -45,21 +45,15 @@ struct child {
     /* As its lines told. */
     char listen[PARLEY_ADDRESS_SIZE]; /* "": not listening */
     char phase[16];
-    bool came_in;     /* its training began, or had ended before it came */
-    uint64_t resumed; /* steps of the checkpoint it brought along; 0: none */
-    uint64_t step, steps_before, passes;
-    uint64_t passes_before; /* that it had begun before this run did, by its checkpoint; ... */
-    bool progressed;        /* ... known once it has told of progress */
-    double epoch, progress, loss, drift, samples_per_s;
-    uint64_t live, bytes_sent, bytes_before;
-    uint64_t bytes_trained;               /* when its training ended; 0: it has not */
-    uint64_t exchanges, exchanges_before; /* that it took part in */
-    uint64_t exchanges_trained;           /* of these, as bytes_trained */
-    bool agreed;
-    char digest[80];
-    uint64_t known;
-    double drift_before, accuracy, test_loss;
-    struct report_line ledger; /* json NULL: none */
+    bool came_in;                /* its training began, or had ended before it came */
+    uint64_t resumed;            /* steps of the checkpoint it brought along; 0: none */
+    struct report_progress told; /* of its newest process; but for passes, epoch and live */
+    uint64_t passes_before;      /* that it had begun before this run did, by its checkpoint; ... */
+    bool progressed;             /* ... known once it has told of progress */
+    uint64_t steps_before, bytes_before, exchanges_before; /* of the processes before */
+    uint64_t bytes_trained;            /* when its training ended; 0: it has not */
+    uint64_t exchanges_trained;        /* likewise */
+    struct report_line agreed, ledger; /* json NULL: none */
     bool has_error;
     char code[32], message[512], hint[256];
 };

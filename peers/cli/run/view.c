@@ -88,7 +88,7 @@ static double epoch_of(const struct run *run)
 {
     double epoch = 0;
     for (uint32_t i = 0; i < run->nodes; i++)
-        if (run->children[i].epoch > epoch) epoch = run->children[i].epoch;
+        if (run->children[i].told.epoch > epoch) epoch = run->children[i].told.epoch;
     return epoch;
 }
 
@@ -100,7 +100,7 @@ static double told_progress(const struct run *run)
     double least = NAN;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (child->running && !child_is_still(child)) least = fmin(least, child->progress);
+        if (child->running && !child_is_still(child)) least = fmin(least, child->told.progress);
     }
     return least;
 }
@@ -115,7 +115,7 @@ double run_progress(const struct run *run)
     if (s->resume) progress = fmax(progress, told_progress(run));
     for (uint32_t i = 0; s->steps > 0 && i < run->nodes; i++) {
         if (!run->children[i].running) continue;
-        steps += (double)run->children[i].step;
+        steps += (double)run->children[i].told.step;
         count++;
     }
     if (count > 0) progress = fmax(progress, steps / count / (double)s->steps);
@@ -129,7 +129,7 @@ static const char *state_of(const struct child *child)
     if (child->paused) return "paused";
     if (child->stopped) return "stopped";
     if (child->running) return child->phase;
-    if (strcmp(child->phase, "left") == 0 || child->agreed) return child->phase;
+    if (strcmp(child->phase, "left") == 0 || child->agreed.json) return child->phase;
     return child->again ? "down" : "dead";
 }
 
@@ -144,12 +144,12 @@ static char *table_of(const struct run *run)
             .node = child->name,
             .pid = child->running ? (uint64_t)child->process.pid : 0,
             .state = state_of(child),
-            .step = child->step,
+            .step = child->told.step,
             .progress = run_progress(run),
-            .loss = child->loss,
-            .drift = child->drift,
-            .samples_per_s = child->samples_per_s,
-            .live = child->running ? child->live : 0,
+            .loss = child->told.loss,
+            .drift = child->told.drift,
+            .samples_per_s = child->told.samples_per_s,
+            .live = child->running ? child->told.live : 0,
         };
     }
     unsigned room = say_rows(STDERR_FILENO);
@@ -181,10 +181,11 @@ static char *plain_of(const struct run *run)
         if (!child->running || child_is_still(child) || !child->listen[0])
             continue; /* not up yet */
         plain.live++;
-        plain.samples_per_s += child->samples_per_s;
-        if (isfinite(child->drift) && !(child->drift < plain.drift)) plain.drift = child->drift;
-        if (!isfinite(child->loss)) continue;
-        plain.loss += child->loss;
+        plain.samples_per_s += child->told.samples_per_s;
+        if (isfinite(child->told.drift) && !(child->told.drift < plain.drift))
+            plain.drift = child->told.drift;
+        if (!isfinite(child->told.loss)) continue;
+        plain.loss += child->told.loss;
         told++;
     }
     plain.loss = told > 0 ? plain.loss / told : NAN;
@@ -233,26 +234,26 @@ void run_view_draw(struct run *run)
 /* Who was here to the end, of its own will: neither killed nor gone before. */
 static bool is_live(const struct child *child)
 {
-    bool left = !child->agreed && strcmp(child->phase, "left") == 0;
+    bool left = !child->agreed.json && strcmp(child->phase, "left") == 0;
     return child->used && !child->term_signal && !child->killed && !left;
 }
 
 /* Those that it decided. Of who died without saying so: half of those it took part in. */
 static uint64_t exchanges_of(const struct child *child)
 {
-    if (!child->ledger.json) return (child->exchanges_before + child->exchanges) / 2;
+    if (!child->ledger.json) return (child->exchanges_before + child->told.exchanges) / 2;
     return child->exchanges_before / 2 + child->ledger.as.ledger.committed;
 }
 
 static void add_child(const struct child *child, struct report_summary *sum)
 {
-    sum->steps += child->steps_before + child->step;
-    uint64_t sent = child->bytes_before + child->bytes_sent;
+    sum->steps += child->steps_before + child->told.step;
+    uint64_t sent = child->bytes_before + child->told.bytes_sent;
     sum->bytes_sent += sent;
     bool trained = child->bytes_trained > 0;
     sum->bytes_trained += trained ? child->bytes_trained : sent;
     sum->exchanges_trained +=
-        trained ? child->exchanges_trained : child->exchanges_before + child->exchanges;
+        trained ? child->exchanges_trained : child->exchanges_before + child->told.exchanges;
     sum->exchanges += exchanges_of(child);
     if (child->ledger.json) sum->exchanges_dropped += child->ledger.as.ledger.dropped;
     if (is_live(child)) sum->live++;
@@ -260,14 +261,15 @@ static void add_child(const struct child *child, struct report_summary *sum)
 
 static bool holds(const struct child *child)
 {
-    return child->agreed && is_live(child);
+    return child->agreed.json && is_live(child);
 }
 
 static bool alike(void *context, uint32_t a, uint32_t b)
 {
     const struct child *children = context;
-    return holds(&children[a]) && holds(&children[b]) &&
-           strcmp(children[a].digest, children[b].digest) == 0;
+    const struct report_agreed *one = &children[a].agreed.as.agreed;
+    const struct report_agreed *other = &children[b].agreed.as.agreed;
+    return holds(&children[a]) && holds(&children[b]) && strcmp(one->digest, other->digest) == 0;
 }
 
 /* What it says of the end is the largest group's, but for the worst that anybody holds. */
@@ -275,18 +277,19 @@ static void add_agreement(const struct run *run, struct report_summary *sum)
 {
     uint32_t holders = 0, first = 0;
     for (uint32_t i = 0; i < run->nodes; i++) {
-        const struct child *child = &run->children[i];
-        if (!holds(child)) continue;
+        const struct report_agreed *agreed = &run->children[i].agreed.as.agreed;
+        if (!holds(&run->children[i])) continue;
         holders++;
-        if (child->known > sum->known) sum->known = child->known;
-        sum->drift_before = fmax(sum->drift_before, child->drift_before);
-        sum->worst_accuracy = fmin(sum->worst_accuracy, child->accuracy);
+        if (agreed->known > sum->known) sum->known = agreed->known;
+        sum->drift_before = fmax(sum->drift_before, agreed->drift_before);
+        sum->worst_accuracy = fmin(sum->worst_accuracy, agreed->test_accuracy);
     }
     sum->agreed = group_largest(run->nodes, alike, run->children, &first);
     if (holders == 0) return;
-    sum->test_accuracy = run->children[first].accuracy;
-    sum->test_loss = run->children[first].test_loss;
-    if (sum->agreed == holders) sum->digest = run->children[first].digest;
+    const struct report_agreed *agreed = &run->children[first].agreed.as.agreed;
+    sum->test_accuracy = agreed->test_accuracy;
+    sum->test_loss = agreed->test_loss;
+    if (sum->agreed == holders) sum->digest = agreed->digest;
 }
 
 static void add_mass(const struct run *run, struct report_summary *sum)
@@ -348,7 +351,8 @@ static uint64_t least_passes(const struct run *run, bool live)
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if ((live ? is_live(child) : child->used) && child->passes < least) least = child->passes;
+        if ((live ? is_live(child) : child->used) && child->told.passes < least)
+            least = child->told.passes;
     }
     return least;
 }
