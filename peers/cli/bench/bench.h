@@ -68,6 +68,10 @@ int bench_program(struct bench *bench, char *const *argv, void (*line)(void *, c
 int bench_folder(struct bench *bench);
 void bench_folder_end(struct bench *bench);
 
+/* Writes so many images of MNIST's shape there, of noise, and their labels: "npy:" and the folder
+ * is the --data of that. PARLEY_EFAIL with a line in why. */
+int bench_images(struct bench *bench, uint32_t count);
+
 double bench_now(void); /* seconds, monotonic */
 
 /* Of all samples of the set, by BENCH_BATCH; to be freed after any outcome, where it is not NULL.

@@ -1,4 +1,4 @@
-/* cluster.h: one `parley run`, and what its nodes tell of it (inside of cli/bench: run.c).
+/* cluster.h: one `parley run`, and what its nodes tell of it (inside of cli/bench: run.c, start.c).
  *
  * Figures of a node are of the time in which all nodes train: from its first progress line in it to
  * its last. It is calm after CLUSTER_NEWS_S of that: then what the start had to tell is told.

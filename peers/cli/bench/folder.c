@@ -5,6 +5,7 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 #include "cli/bench/bench.h"
+#include "core/rng.h"
+
+enum { SIDE = 28, CLASSES = 10 };
 
 static void remove_folder(const char *folder)
 {
@@ -78,4 +82,37 @@ void bench_folder_end(struct bench *bench)
     if (bench->guard <= 0) return;
     close(bench->guarded);
     waitpid(bench->guard, NULL, 0);
+}
+
+/* An array of bytes in NumPy's format 1.0, whose header is 128 bytes long. */
+static bool write_npy(const char *folder, const char *name, const char *shape, uint32_t count,
+                      uint32_t below)
+{
+    char path[512], header[129];
+    struct rng rng = rng_init(1, count);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int length = snprintf(header, sizeof header,
+                          "\x93NUMPY\x01%c\x76%c{'descr': '|u1', 'fortran_order': False, "
+                          "'shape': (%s), }",
+                          0, 0, shape);
+    memset(header + length, ' ', sizeof header - 2 - (size_t)length);
+    header[127] = '\n';
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    bool ok = fwrite(header, 128, 1, file) == 1;
+    for (uint32_t i = 0; i < count && ok; i++)
+        ok = putc((int)rng_below(&rng, below), file) != EOF;
+    return fclose(file) == 0 && ok;
+}
+
+int bench_images(struct bench *bench, uint32_t count)
+{
+    char images[64], labels[64];
+    snprintf(images, sizeof images, "%" PRIu32 ", %d, %d", count, SIDE, SIDE);
+    snprintf(labels, sizeof labels, "%" PRIu32 ",", count);
+    if (write_npy(bench->folder, "x.npy", images, count * SIDE * SIDE, 256) &&
+        write_npy(bench->folder, "y.npy", labels, count, CLASSES))
+        return 0;
+    snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", bench->folder, strerror(errno));
+    return PARLEY_EFAIL;
 }

@@ -8,7 +8,6 @@
  */
 #include "cli/bench/bench.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,53 +16,17 @@
 
 #include "cli/cli.h"
 #include "cli/read_file.h"
-#include "core/rng.h"
 #include "data/source.h"
 #include "settings/simulate.h"
 #include "train/trainer.h"
 
-enum { REPEATS = 3, CORES_MAX = 256, SIDE = 28, CLASSES = 10, IMAGES = 12000, OPTIONS_MAX = 3 };
+enum { REPEATS = 3, CORES_MAX = 256, IMAGES = 12000, OPTIONS_MAX = 3 };
 
 struct row {
     const char *name, *model, *data;
     const char *options[OPTIONS_MAX];  /* of parley sim; the rest NULL */
     uint32_t nodes, steps, bare_steps; /* bare: of each core, before and after */
 };
-
-/* ---- Data ------------------------------------------------------------------------------------ */
-
-/* An array of bytes in NumPy's format 1.0, whose header is 128 bytes long. */
-static bool write_npy(const char *folder, const char *name, const char *shape, uint32_t count,
-                      uint32_t below)
-{
-    char path[512], header[129];
-    struct rng rng = rng_init(1, count);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    int length = snprintf(header, sizeof header,
-                          "\x93NUMPY\x01%c\x76%c{'descr': '|u1', 'fortran_order': False, "
-                          "'shape': (%s), }",
-                          0, 0, shape);
-    memset(header + length, ' ', sizeof header - 2 - (size_t)length);
-    header[127] = '\n';
-    FILE *file = fopen(path, "wb");
-    if (!file) return false;
-    bool ok = fwrite(header, 128, 1, file) == 1;
-    for (uint32_t i = 0; i < count && ok; i++)
-        ok = putc((int)rng_below(&rng, below), file) != EOF;
-    return fclose(file) == 0 && ok;
-}
-
-static int write_images(struct bench *bench)
-{
-    char images[64], labels[64];
-    snprintf(images, sizeof images, "%d, %d, %d", IMAGES, SIDE, SIDE);
-    snprintf(labels, sizeof labels, "%d,", IMAGES);
-    if (write_npy(bench->folder, "x.npy", images, IMAGES * SIDE * SIDE, 256) &&
-        write_npy(bench->folder, "y.npy", labels, IMAGES, CLASSES))
-        return 0;
-    snprintf(bench->why, BENCH_WHY_BYTES, "%s: %s", bench->folder, strerror(errno));
-    return PARLEY_EFAIL;
-}
 
 /* ---- Bare steps ------------------------------------------------------------------------------ */
 
@@ -216,7 +179,7 @@ int bench_sim(struct bench *bench)
     char spec[300];
     int error = environment_claim(sim_cores(), bench->why, BENCH_WHY_BYTES);
     if (!error) error = bench_folder(bench);
-    if (!error) error = write_images(bench);
+    if (!error) error = bench_images(bench, IMAGES);
     snprintf(spec, sizeof spec, "npy:%s", bench->folder);
     return error ? error : measure_all(bench, spec);
 }
