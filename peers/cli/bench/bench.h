@@ -14,7 +14,7 @@
 #include "settings/settings.h"
 #include "train/trainer.h"
 
-enum { BENCH_WHY_BYTES = 512, BENCH_BATCH = 32 };
+enum { BENCH_WHY_BYTES = 512, BENCH_BATCH = 32 /* --batch by default, too */ };
 
 struct bench {
     bool quick, full; /* small sizes and few repeats; sizes that take minutes */

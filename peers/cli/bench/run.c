@@ -34,7 +34,7 @@
 #define EACH_STEP "--mix-every=2"
 #define MLP "--model=mlp:256,128"
 
-enum { ROUNDS = 5, ROUNDS_LONG = 3, TRIES = 4, BATCH = 32, LANES = 2, SIZES = 3, HEALTHY = 3 };
+enum { ROUNDS = 5, ROUNDS_LONG = 3, TRIES = 4, LANES = 2, SIZES = 3, HEALTHY = 3 };
 
 static const uint32_t sizes[SIZES] = {2, 4, 8};
 
@@ -95,7 +95,7 @@ static double samples_per_s(const struct cluster *cluster)
 {
     double sum = 0;
     for (uint32_t i = 0; i < cluster->count; i++)
-        sum += BATCH * cluster_steps(&cluster->nodes[i]);
+        sum += BENCH_BATCH * cluster_steps(&cluster->nodes[i]);
     return sum;
 }
 
