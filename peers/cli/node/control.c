@@ -9,10 +9,23 @@
 #include "cli/cli.h"
 #include "cli/control.h"
 #include "cli/node/node.h"
+#include "clock.h"
 #include "disk/durable.h"
 #include "disk/files.h"
 
 enum { LATE_MS = 50 };
+
+void node_control_init(struct node *node)
+{
+    const char *control = getenv(CONTROL_VARIABLE);
+    node->start_us = control ? strtoull(control, NULL, 10) : clock_now_us();
+    node->controlled = control != NULL;
+    /* A process group of its own: a terminal's Ctrl-C is for `run` only. No session of its own, as
+     * Linux then gives each node a share of the processor apart, and trainers that take turns by
+     * sched_yield() (peers/compute/handoff.c) would not see each other. */
+    if (control) setpgid(0, 0);
+    unsetenv(CONTROL_VARIABLE);
+}
 
 enum { NO_SAVE, SAVING, ENDING };
 

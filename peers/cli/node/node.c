@@ -515,6 +515,7 @@ int node_command(const struct settings *settings)
     node->options.config.name = settings->name;
     atomic_init(&node->loss, NAN);
     atomic_init(&node->slow, 1);
+    node_control_init(node);
     int error = node_report_init(node);
     if (!error) {
         error = prepare(node, why, sizeof why);

@@ -147,7 +147,9 @@ int node_seeds_start(struct node *node);             /* 0 or a libuv error */
 void node_seeds_read(struct node *node, bool asked); /* `asked`: says what was read */
 void node_seeds_end(struct node *node);
 
-/* control.c. The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
+/* control.c. Before all else: whether `parley run` started this process, and when it did itself. */
+void node_control_init(struct node *node);
+/* The first signal leaves, the second ends the process. PARLEY_EFAIL with a line in
  * why[why_size]. */
 int node_control_start(struct node *node, char *why, size_t why_size);
 void node_control_end(struct node *node);

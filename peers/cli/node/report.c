@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/control.h"
 #include "cli/node/node.h"
 #include "clock.h"
 #include "core/wire/wire.h"
@@ -55,19 +54,11 @@ static char *lost_line(void *context, uint64_t lines)
 
 int node_report_init(struct node *node)
 {
-    const char *path = node->settings->json, *control = getenv(CONTROL_VARIABLE);
-    node->start_us = control ? strtoull(control, NULL, 10) : clock_now_us();
-    node->controlled = control != NULL;
-    /* A process group of its own: a terminal's Ctrl-C is for `run` only. No session of its own, as
-     * Linux then gives each node a share of the processor apart, and trainers that take turns by
-     * sched_yield() (peers/compute/handoff.c) would not see each other. */
-    if (control) setpgid(0, 0);
-    unsetenv(CONTROL_VARIABLE);
     node->told_us = node->start_us;
     if (uv_mutex_init(&node->start_lock)) return PARLEY_EFAIL;
     int error = uv_mutex_init(&node->error_lock) ? PARLEY_EFAIL : 0;
     if (error) goto no_lock;
-    error = json_out_open(&node->json, path, lost_line, node);
+    error = json_out_open(&node->json, node->settings->json, lost_line, node);
     if (!error) return 0;
     uv_mutex_destroy(&node->error_lock);
 no_lock:
