@@ -65,9 +65,10 @@ if grep '"kind":"slow-end"' json; then exit 1; fi
 [ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 2 ]
 [ "$(grep -c '"kind":"sleep","target":"n1"' json)" -eq 2 ]
 
-# Nor is it waited for once the others have agreed.
-timeout -s KILL 120 "$parley" run -n 3 --epochs 20 --model mlp:64 --fault restart:n1@20%+600s --json json > out
+# Nor is it waited for once the others have agreed. Of several that hold it down each does, to its end.
+timeout -s KILL 120 "$parley" run -n 3 --epochs 20 --model mlp:64 --fault restart:n1@20%+1ms --fault restart:n1@20%+600s --fault restart:n1@20% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
+[ "$(grep -c '"event":"started"' json)" -eq 3 ]
 
 # Nor by who is asked to stop while all are down: there is nothing to agree on.
 : > json

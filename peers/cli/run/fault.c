@@ -73,10 +73,49 @@ static void tell(struct run *run, const char *kind, const char *target)
     run_say(run, "fault: %s %s", kind, target);
 }
 
+/* It has struck the node, and goes on. */
+static bool holds(const struct run *run, const struct plan *plan, const struct child *child)
+{
+    for (uint32_t k = 0; plan->struck && !plan->ended && k < plan->count; k++)
+        if (&run->children[plan->targets[k]] == child) return true;
+    return false;
+}
+
+/* The newest fault of that kind which holds the node still, or NULL. */
+static const struct fault_spec *still(const struct run *run, enum fault_kind kind,
+                                      const struct child *child)
+{
+    const struct plan *newest = NULL;
+    for (size_t i = 0; i < run->settings->faults.count; i++) {
+        const struct plan *plan = &run->plans[i];
+        if (plan->spec->kind == kind && holds(run, plan, child) &&
+            (!newest || plan->start_us >= newest->start_us))
+            newest = plan;
+    }
+    return newest ? newest->spec : NULL;
+}
+
+bool run_faults_hold(const struct run *run, const struct child *child)
+{
+    return still(run, FAULT_RESTART, child) != NULL;
+}
+
+bool run_faults_pass(const struct run *run, const struct child *child)
+{
+    for (size_t i = 0; i < run->settings->faults.count; i++) {
+        const struct plan *plan = &run->plans[i];
+        bool stops = plan->spec->kind == FAULT_PAUSE || plan->spec->kind == FAULT_RESTART;
+        if (stops && plan->spec->lasting.kind != FAULT_TIME && holds(run, plan, child))
+            return false;
+    }
+    return true;
+}
+
 /* Where its end has been seen already, nothing else would start it again. */
 static void start_if_gone(struct child *child)
 {
-    if (child->again && child->again_us == 0 && child->handles == 0) run_child_gone(child);
+    bool starts = child->again && !run_faults_hold(child->run, child);
+    if (starts && child->handles == 0) run_child_gone(child);
 }
 
 static void say_pace(struct child *child, enum fault_kind kind, const struct fault_spec *spec)
@@ -96,14 +135,11 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
     case FAULT_RESTART:
         child->killed = true;
         child->again = plan->spec->kind == FAULT_RESTART;
-        child->again_us = plan->spec->lasting.kind == FAULT_NEVER ? 0 : UINT64_MAX;
-        child->resumes = plan->spec->lasting.kind != FAULT_BUDGET;
         child_signal(child, SIGKILL);
         start_if_gone(child);
         break;
     case FAULT_PAUSE:
         child->paused = true;
-        child->resumes = plan->spec->lasting.kind == FAULT_TIME;
         child_signal(child, SIGSTOP);
         break;
     case FAULT_SLOW:
@@ -114,22 +150,6 @@ static void strike(struct run *run, struct plan *plan, struct child *child)
         return;
     }
     tell(run, fault_kind_text(plan->spec->kind), child->name);
-}
-
-/* The newest fault of that kind which holds the node still, or NULL. */
-static const struct fault_spec *still(const struct run *run, enum fault_kind kind,
-                                      const struct child *child)
-{
-    const struct plan *newest = NULL;
-    for (size_t i = 0; i < run->settings->faults.count; i++) {
-        const struct plan *plan = &run->plans[i];
-        if (!plan->struck || plan->ended || plan->spec->kind != kind) continue;
-        for (uint32_t k = 0; k < plan->count; k++)
-            if (&run->children[plan->targets[k]] == child &&
-                (!newest || plan->start_us >= newest->start_us))
-                newest = plan;
-    }
-    return newest ? newest->spec : NULL;
 }
 
 /* What held it before does again, and is told again. */
@@ -157,8 +177,7 @@ static void end(struct run *run, struct plan *plan, struct child *child)
     enum fault_kind kind = plan->spec->kind;
     switch (kind) {
     case FAULT_RESTART:
-        if (!child->again) return; /* the end of another fault has started it */
-        child->again_us = 0;
+        if (!child->again || run_faults_hold(run, child)) return; /* another's end starts it */
         start_if_gone(child);
         tell(run, "start", child->name);
         break;
@@ -193,6 +212,8 @@ void run_faults_advance(struct run *run)
         struct plan *plan = &run->plans[i];
         if (!plan->struck && is_due(&plan->spec->when, now_us - run->start_us, progress, 0)) {
             plan->struck = true;
+            plan->ended =
+                plan->spec->kind == FAULT_RESTART && plan->spec->lasting.kind == FAULT_NEVER;
             plan->start_us = now_us;
             plan->start_progress = progress;
             draw(run, plan);

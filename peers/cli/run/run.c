@@ -121,7 +121,7 @@ static bool has_agreed(const struct run *run)
 static bool is_given_up(const struct child *child)
 {
     bool outside = strcmp(child->phase, "start") == 0; /* and no phase told since */
-    if (child->paused) return !child->resumes;
+    if (child->paused) return !run_faults_pass(child->run, child);
     return (child->stopped || (outside && has_trained(child->run))) && has_ended(child->run);
 }
 
@@ -132,7 +132,7 @@ static bool is_over(const struct run *run)
     bool starts = run->asked.since_us == 0 && !has_agreed(run);
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        bool comes = starts && child->again && child->resumes;
+        bool comes = starts && child->again && run_faults_pass(run, child);
         if (child->running ? !is_given_up(child) : comes) return false;
         if (!child->running && child->handles > 0) return false; /* lines are still to be read */
     }
@@ -166,7 +166,7 @@ static void end_if_over(struct run *run)
 void run_child_gone(struct child *child)
 {
     struct run *run = child->run;
-    if (!run->ending && child->again && child->again_us == 0) {
+    if (!run->ending && child->again && !run_faults_hold(run, child)) {
         if (child_start(child, true))
             run->failed = PARLEY_EFAIL;
         else

@@ -31,15 +31,13 @@ struct child {
     uv_process_t process;
     struct run_pipe out, err;
     uv_pipe_t in;
-    unsigned handles; /* still open, of the four */
-    bool used;        /* was started at least once */
-    bool running;     /* the process is there */
-    bool paused;      /* by SIGSTOP, of ours */
-    bool resumes;     /* paused, or gone, for a time only */
-    bool stopped;     /* by a SIGSTOP of somebody else's */
-    bool again;       /* to be started again once it is gone */
-    bool killed;      /* by a planned fault: its end is no surprise */
-    uint64_t again_us;
+    unsigned handles;        /* still open, of the four */
+    bool used;               /* was started at least once */
+    bool running;            /* the process is there */
+    bool paused;             /* by SIGSTOP, of ours */
+    bool stopped;            /* by a SIGSTOP of somebody else's */
+    bool again;              /* to be started again once it is gone */
+    bool killed;             /* by a planned fault: its end is no surprise */
     int status, term_signal; /* how the newest process ended */
 
     /* As its lines told. */
@@ -115,7 +113,11 @@ void child_look(struct child *child);           /* whether it has been stopped o
 int run_faults_init(struct run *run);
 void run_faults_advance(struct run *run);
 void run_faults_again(struct run *run, struct child *child); /* it was started anew */
-size_t run_faults_left(const struct run *run);               /* that have not struck */
+/* Whether it is not to be started again as yet. */
+bool run_faults_hold(const struct run *run, const struct child *child);
+/* Whether what holds it down, or still, ends though nobody trains. */
+bool run_faults_pass(const struct run *run, const struct child *child);
+size_t run_faults_left(const struct run *run); /* that have not struck */
 void run_faults_close(struct run *run);
 
 /* view.c */
