@@ -154,13 +154,17 @@ wait $run
 [ "$(grep '"event":"started"' json | grep -c '"node":"n1"')" -eq 2 ]
 
 # All are gone for a while, no less, and begin anew; or stand still, and go on. All are stopped for good,
-# or until others have done what nobody does: it is over.
+# or until others have done what nobody does: it is over. Of a budget of time all passes.
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault restart:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"event":"started"' json)" -eq 6 ]
 [ "$(grep '"event":"started"\|"kind":"start"' json | sed -n 4p | grep -c '"kind":"start"')" -eq 1 ]
 "$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:3@20%+200ms --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+for fault in pause:3@20%+10% restart:3@20%+10%; do
+    "$parley" run -n 3 --time 2s --model mlp:64 --fault $fault --json json > out
+    [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
+done
 for fault in pause:3@20% restart:3@20%+10%; do
     status=0
     "$parley" run -n 3 --epochs 40 --model mlp:64 --fault $fault --json json > out 2> err || status=$?

@@ -100,13 +100,16 @@ bool run_faults_hold(const struct run *run, const struct child *child)
     return still(run, FAULT_RESTART, child) != NULL;
 }
 
+/* A part of a budget of time is a time, once that has begun. */
 bool run_faults_pass(const struct run *run, const struct child *child)
 {
+    bool timed = run->settings->time_us > 0 && run->train_us > 0;
     for (size_t i = 0; i < run->settings->faults.count; i++) {
         const struct plan *plan = &run->plans[i];
+        enum fault_moment_kind lasting = plan->spec->lasting.kind;
         bool stops = plan->spec->kind == FAULT_PAUSE || plan->spec->kind == FAULT_RESTART;
-        if (stops && plan->spec->lasting.kind != FAULT_TIME && holds(run, plan, child))
-            return false;
+        bool passes = lasting == FAULT_TIME || (lasting == FAULT_BUDGET && timed);
+        if (stops && !passes && holds(run, plan, child)) return false;
     }
     return true;
 }
