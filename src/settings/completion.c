@@ -125,12 +125,14 @@ static void add_quoted(struct text *text, const char *words)
     text_add(text, "'");
 }
 
-static void add_fish_option(struct text *text, enum option_id id)
+/* To the verbs to which it is that. */
+static void add_fish_option(struct text *text, enum option_id id, const char *help)
 {
     const struct option_info *info = option_info(id);
     text_add(text, "complete -c parley -n '__fish_seen_subcommand_from");
     for (int verb = 0; verb < VERB_COUNT; verb++)
-        if (takes(id, (enum verb)verb)) text_add(text, " %s", verb_info((enum verb)verb)->name);
+        if (takes(id, (enum verb)verb) && option_help(id, (enum verb)verb) == help)
+            text_add(text, " %s", verb_info((enum verb)verb)->name);
     text_add(text, "' -l %s", info->name);
     if (info->letter) text_add(text, " -s %c", info->letter);
     if (info->metavar) text_add(text, takes_file(id) ? " -r -F" : " -x");
@@ -140,8 +142,18 @@ static void add_fish_option(struct text *text, enum option_id id)
         text_add(text, "'");
     }
     text_add(text, " -d ");
-    add_quoted(text, info->help);
+    add_quoted(text, help);
     text_add(text, "\n");
+}
+
+static void add_fish_texts(struct text *text, enum option_id id)
+{
+    const char *base = option_info(id)->help, *told = base;
+    add_fish_option(text, id, base);
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        const char *help = option_help(id, (enum verb)verb);
+        if (help != base && help != told) add_fish_option(text, id, told = help);
+    }
 }
 
 static void add_fish(struct text *text)
@@ -159,7 +171,7 @@ static void add_fish(struct text *text)
     }
     text_add(text, "complete -c parley -n '__fish_seen_subcommand_from model' -F\n");
     for (int id = 0; id < OPTION_ID_COUNT; id++)
-        add_fish_option(text, (enum option_id)id);
+        add_fish_texts(text, (enum option_id)id);
 }
 
 char *help_completion(const char *shell)

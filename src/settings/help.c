@@ -52,7 +52,7 @@ static void add_option(struct text *text, enum option_id id, enum verb verb)
     size_t at = text->length - start;
     struct text words;
     text_init(&words, HELP_BYTES_MAX);
-    text_add(&words, "%s", info->help);
+    text_add(&words, "%s", option_help(id, verb));
     if (info->valid[0]) text_add(&words, ". One of ");
     option_add_words(&words, info->valid);
     if (info->fallback && info->fallback_verbs & VERB_BIT(verb))

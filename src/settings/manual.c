@@ -53,8 +53,9 @@ static void add_verb(struct text *text, const struct verb_info *info)
     if (info->more) text_add(text, "\n");
 }
 
-static void add_option(struct text *text, const struct option_info *info)
+static void add_option(struct text *text, enum option_id id)
 {
+    const struct option_info *info = option_info(id);
     const char letter[3] = {'-', info->letter, '\0'};
     char verbs[VERBS_TEXT_BYTES];
     text_add(text, ".TP\n");
@@ -67,6 +68,12 @@ static void add_option(struct text *text, const struct option_info *info)
     if (info->verbs != USUAL && info->group != GROUP_GENERAL)
         text_add(text, "(%s) ", verbs_text(info->verbs, verbs));
     add(text, info->help);
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        const char *help = option_help(id, (enum verb)verb);
+        if (help == info->help || verb == VERB_CHECK) continue; /* which is as node */
+        text_add(text, ". Of %s: ", verb_info((enum verb)verb)->name);
+        add(text, help);
+    }
     for (int i = 0; info->valid[i]; i++) {
         text_add(text, "%s", i ? ", " : ". One of ");
         add(text, info->valid[i]);
@@ -90,7 +97,7 @@ static void add_options(struct text *text)
         text_add(text, "\n");
         for (int id = 0; id < OPTION_ID_COUNT; id++) {
             const struct option_info *info = option_info((enum option_id)id);
-            if ((int)info->group == group) add_option(text, info);
+            if ((int)info->group == group) add_option(text, (enum option_id)id);
         }
     }
 }

@@ -35,6 +35,8 @@
         __VA_ARGS__, NULL                                                                          \
     }
 
+#define NUMBERS "; \",numbers\" behind csv:, libsvm: or npy: says that labels are numbers"
+
 static const struct option_info options[] = {
 #define O(id, text, letter_, kind_, group_, verbs_, field, metavar_, fallback_, fallback_verbs_,   \
           min_, max_, valid_, help_)                                                               \
@@ -53,6 +55,22 @@ static const struct option_info options[] = {
                         .help = help_},
 #include "settings/options.def"
 #undef O
+};
+
+/* What an option is to some of its verbs, where that is not what it is to all others. */
+static const struct {
+    enum option_id id;
+    unsigned verbs;
+    const char *help;
+} others[] = {
+    {OPTION_ID_NODES, NODE | CHECK,
+     "nodes of the whole cluster: --quorum majority is most of these"},
+    {OPTION_ID_SEED, TOPOLOGY, "seed of a random graph"},
+    {OPTION_ID_TIME, SIM, "length of training, in virtual time"},
+    {OPTION_ID_OUT, SIM, "the agreed model, as safetensors (default: none is written)"},
+    {OPTION_ID_MIN_PEERS, RUN, "each node trains once N others are alive (default: all)"},
+    {OPTION_ID_DATA, BENCH, "what the nodes of bench run train on"},
+    {OPTION_ID_DATA, MODEL, "what eval and predict try the model on" NUMBERS},
 };
 
 static const struct verb_info verbs[] = {
@@ -170,6 +188,13 @@ const char *option_group_text(enum option_group group)
 const struct option_info *option_info(enum option_id id)
 {
     return &options[id];
+}
+
+const char *option_help(enum option_id id, enum verb verb)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].id == id && others[i].verbs & VERB_BIT(verb)) return others[i].help;
+    return options[id].help;
 }
 
 enum option_id option_find(const char *name, enum verb verb)

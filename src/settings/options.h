@@ -100,10 +100,13 @@ struct option_info {
     unsigned fallback_verbs; /* for which the default holds */
     double min, max;         /* of counts and reals; min of times, in us */
     const char *valid[16];   /* of specs and choices, NULL-terminated */
-    const char *help;
+    const char *help;        /* to most verbs: option_help() */
 };
 
 const struct option_info *option_info(enum option_id id);
+
+/* What it is to a verb that takes it. */
+const char *option_help(enum option_id id, enum verb verb);
 
 /* The option of that name that `verb` takes, else any of that name, else OPTION_ID_COUNT. */
 enum option_id option_find(const char *name, enum verb verb);

@@ -41,6 +41,29 @@ Test(help, every_verb_shows_all_of_its_options_and_no_others_in_80_columns)
     }
 }
 
+Test(help, an_option_is_told_as_its_verb_takes_it)
+{
+    /* What it is to another verb stands there, and where all of them are. */
+    static const struct {
+        const char *words;
+        unsigned verbs;
+    } told[] = {{"number of nodes, n0 to n(N-1)",
+                 VERB_BIT(VERB_RUN) | VERB_BIT(VERB_SIM) | VERB_BIT(VERB_TOPOLOGY)},
+                {"nodes of the whole cluster", VERB_BIT(VERB_NODE) | VERB_BIT(VERB_CHECK)},
+                {"training data", VERB_BIT(VERB_RUN) | VERB_BIT(VERB_NODE) | VERB_BIT(VERB_SIM) |
+                                      VERB_BIT(VERB_CHECK)},
+                {"what the nodes of bench run train on", VERB_BIT(VERB_BENCH)},
+                {"what eval and predict try the model on", VERB_BIT(VERB_MODEL)},
+                {"each node trains once N others are", VERB_BIT(VERB_RUN)}};
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        char *text = help_text(verb);
+        for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+            cr_assert_eq(strstr(text, told[i].words) != NULL, (told[i].verbs & VERB_BIT(verb)) != 0,
+                         "%s in %s", told[i].words, verb_info((enum verb)verb)->name);
+        free(text);
+    }
+}
+
 Test(help, the_overview_names_every_verb)
 {
     /* And how to go on from there. */
@@ -80,6 +103,8 @@ Test(help, the_manual_page_holds_all_that_help_does)
         const struct option_info *info = option_info((enum option_id)id);
         expect_in_manual(text, "\\fB\\-\\-", info->name);
         expect_in_manual(text, "", info->help);
+        for (int verb = 0; verb < VERB_COUNT; verb++)
+            expect_in_manual(text, "", option_help((enum option_id)id, (enum verb)verb));
     }
     expect_in_manual(text, "(node) ",
                      "where to listen; port 0 takes a free one (default 127.0.0.1:0).");
