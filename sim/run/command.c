@@ -315,15 +315,9 @@ static void draw_curve(struct run *run)
  * faults that are planned for hours later are not waited for. */
 static bool is_over(const struct run *run, uint64_t until_us)
 {
-    bool ended = false;
-    if (sim_queue_next_us(&run->sim->queue) < until_us) return false;
-    for (uint32_t i = 0; i < run->nodes; i++) {
-        const struct sim_host *host = &run->sim->hosts[i];
-        bool stands = host->paused && !sim_schedule_wakes(&run->schedule);
-        if (host->state == SIM_HOST_UP && !stands) return false;
-        ended |= host->state == SIM_HOST_ENDED;
-    }
-    return ended || !sim_schedule_starts(&run->schedule);
+    const struct sim_schedule *schedule = &run->schedule;
+    if (sim_queue_next_us(&run->sim->queue) < until_us || sim_schedule_runs(schedule)) return false;
+    return sim_schedule_ended(schedule) || !sim_schedule_starts(schedule);
 }
 
 static void stepped(struct run *run)

@@ -177,6 +177,12 @@ static void tell_begin(const struct sim_planned *planned)
 
 /* In the words of `run`, for a node or, where that is NULL, for groups. held: another fault of the
  * kind has the node; where that shows in how it goes on, it is told again. */
+/* Whoever was started now would find nobody. */
+static bool is_over(const struct sim_schedule *schedule)
+{
+    return sim_schedule_ended(schedule) && !sim_schedule_runs(schedule);
+}
+
 static void tell_end(const struct sim_planned *planned, const struct sim_host *host, bool held)
 {
     const struct fault_spec *spec = planned->spec;
@@ -235,7 +241,7 @@ static void end(struct parley_sim *sim, void *arg)
 {
     struct sim_planned *planned = arg;
     const struct fault_spec *spec = planned->spec;
-    if (planned->over) return;
+    if (planned->over || is_over(planned->schedule)) return;
     planned->over = true;
     if (spec->kind == FAULT_PAUSE) planned->schedule->woke_us = sim->queue.now_us;
     if (spec->target == FAULT_GROUPS) {
@@ -283,7 +289,7 @@ static void strike(struct parley_sim *sim, void *arg)
     struct sim_schedule *schedule = planned->schedule;
     const struct fault_spec *spec = planned->spec;
     bool by_budget = spec->when.kind == FAULT_BUDGET;
-    if (planned->struck || !draw_targets(planned)) return;
+    if (planned->struck || is_over(schedule) || !draw_targets(planned)) return;
     planned->struck = ++schedule->strikes;
     double progress = fmax(schedule->progress, sim_schedule_passed(schedule));
     planned->last = (by_budget ? spec->when.share : progress) + spec->lasting.share;
@@ -375,6 +381,24 @@ static bool is_to_end(const struct sim_planned *planned, enum fault_kind kind)
     const struct fault_spec *spec = planned->spec;
     return spec->kind == kind && planned->struck && !planned->over &&
            is_known(planned->schedule, spec->lasting.kind);
+}
+
+bool sim_schedule_runs(const struct sim_schedule *schedule)
+{
+    const struct parley_sim *sim = schedule->sim;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        bool stands = sim->hosts[i].paused && !sim_schedule_wakes(schedule);
+        if (sim->hosts[i].state == SIM_HOST_UP && !stands) return true;
+    }
+    return false;
+}
+
+bool sim_schedule_ended(const struct sim_schedule *schedule)
+{
+    const struct parley_sim *sim = schedule->sim;
+    for (uint32_t i = 0; i < sim->nodes; i++)
+        if (sim->hosts[i].state == SIM_HOST_ENDED) return true;
+    return false;
 }
 
 bool sim_schedule_wakes(const struct sim_schedule *schedule)

@@ -38,6 +38,10 @@ PARLEY_CHECK int sim_schedule_begin(struct sim_schedule *schedule, uint64_t time
 double sim_schedule_passed(const struct sim_schedule *schedule);
 /* The cluster has come to `progress`, in [0, 1], of its budget. */
 void sim_schedule_progress(struct sim_schedule *schedule, double progress);
+/* Whether some node runs, or is paused and to go on; and whether one has come to its end. Where one
+ * has, and none runs, the run is over: no fault strikes or ends any more. */
+bool sim_schedule_runs(const struct sim_schedule *schedule);
+bool sim_schedule_ended(const struct sim_schedule *schedule);
 /* Whether a node that is paused goes on, or one starts, at a time that is known. */
 bool sim_schedule_wakes(const struct sim_schedule *schedule);
 bool sim_schedule_starts(const struct sim_schedule *schedule);

@@ -215,3 +215,21 @@ Test(schedule, an_end_that_changes_nothing_is_not_told)
     /* It is up again at once. */
     expect_told("restart:n3@1s", "restart n3, ");
 }
+
+Test(schedule, nothing_strikes_and_nobody_starts_once_all_have_ended)
+{
+    /* n1 is to be back in a second; n0 has ended alone by then. */
+    struct parley_sim *sim =
+        scene(&(struct parley_sim_options){.nodes = 2, .seed = 1}, "restart:n1@1s+20s kill:n0@21s "
+                                                                   "restart:n0@22s");
+    run_until(sim, 2);
+    cr_assert_not(parley_sim_live(sim, 1));
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    run_until(sim, 20);
+    cr_assert_eq(sim->hosts[0].state, SIM_HOST_ENDED);
+    run_until(sim, 25);
+    cr_expect_eq(sim->hosts[0].state, SIM_HOST_ENDED);
+    cr_expect_eq(sim->hosts[1].state, SIM_HOST_OFF);
+    cr_expect_eq(sim_schedule_left(&schedule), 2);
+    close_scene(sim);
+}
