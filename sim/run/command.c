@@ -357,18 +357,35 @@ static void run_to_end(struct run *run)
     }
 }
 
+/* The live nodes wait for others, as at the start: the dead are among them for who has started
+ * anew. */
+static bool all_join(const struct run *run)
+{
+    struct parley_view view;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        if (run->sim->hosts[i].state == SIM_HOST_OFF) continue;
+        parley_sim_view(run->sim, i, &view);
+        if (view.phase != PARLEY_PHASE_JOINING) return false;
+    }
+    return true;
+}
+
 /* What a reader of the summary alone would wonder at. */
 static void tell_oddities(const struct run *run)
 {
-    uint32_t ended = 0;
-    size_t left = sim_schedule_left(&run->schedule);
+    uint32_t left = 0;
+    size_t unstruck = sim_schedule_left(&run->schedule);
     for (uint32_t i = 0; i < run->nodes; i++)
-        ended += run->sim->hosts[i].state != SIM_HOST_OFF;
-    if (ended == 0) sim_say(PARLEY_LOG_ERROR, "sim: no node is left: all of them were killed");
-    if (ended > 0 && run->nodes > 1 && !run->sim->begun)
+        left += run->sim->hosts[i].state != SIM_HOST_OFF;
+    if (left == 0 && sim_schedule_holds_down(&run->schedule))
+        sim_say(PARLEY_LOG_ERROR, "sim: no node is left: those that were to start again wait for a "
+                                  "part of the budget, of which nobody uses any");
+    else if (left == 0)
+        sim_say(PARLEY_LOG_ERROR, "sim: no node is left: all of them were killed");
+    if (left > 0 && run->nodes > 1 && all_join(run))
         sim_say(PARLEY_LOG_ERROR,
                 "sim: no node has met all others, which it waits for before it trains");
-    if (left > 0) sim_say(PARLEY_LOG_WARN, "sim: " FAULTS_LEFT, left, run->schedule.count);
+    if (unstruck > 0) sim_say(PARLEY_LOG_WARN, "sim: " FAULTS_LEFT, unstruck, run->schedule.count);
 }
 
 static void end_curve(struct run *run)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/digest.h"
+#include "kernels/mix.h"
 #include "report/human.h"
 #include "report/summary.h"
 #include "run/output.h"
@@ -382,6 +383,9 @@ int sim_report_end(struct sim_report *report)
     verdict_judge(&v, sim);
     if (!error) error = v.error;
     if (!error && (v.agreed < v.live || v.agreed == 0)) error = PARLEY_ENO_AGREEMENT;
+    /* Of a liar that is left alone: with others it would not have been picked. */
+    if (!error && !mix_finite(parley_sim_agreed_vector(sim, v.first), sim->parameters))
+        error = PARLEY_EDIVERGED;
     if (!error) error = save(report, &v);
     outcome->error = error;
     conclude(report, &v);

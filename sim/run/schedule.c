@@ -420,6 +420,15 @@ bool sim_schedule_starts(const struct sim_schedule *schedule)
     return false;
 }
 
+bool sim_schedule_holds_down(const struct sim_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct sim_planned *planned = &schedule->planned[i];
+        if (planned->spec->kind == FAULT_RESTART && planned->struck && !planned->over) return true;
+    }
+    return false;
+}
+
 size_t sim_schedule_left(const struct sim_schedule *schedule)
 {
     size_t left = 0;

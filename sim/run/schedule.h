@@ -45,6 +45,8 @@ bool sim_schedule_ended(const struct sim_schedule *schedule);
 /* Whether a node that is paused goes on, or one starts, at a time that is known. */
 bool sim_schedule_wakes(const struct sim_schedule *schedule);
 bool sim_schedule_starts(const struct sim_schedule *schedule);
+/* Whether some node is down and to start again, at whatever time. */
+bool sim_schedule_holds_down(const struct sim_schedule *schedule);
 /* How many have not struck. */
 size_t sim_schedule_left(const struct sim_schedule *schedule);
 void sim_schedule_close(struct sim_schedule *schedule);

@@ -204,6 +204,16 @@ done
 "$parley" sim -q --nodes 4 --model softmax --epochs 1 --loss 0.99 > untrained 2>&1
 grep -q 'no node has met all others' untrained && grep -q '^speed     - node-steps' untrained &&
     grep -q '^training .* 0 steps, - ' untrained || { fail 'never met:'; cat untrained; }
+# Nor do those who start anew without one that is dead, though all had met once.
+"$parley" sim -q --nodes 3 --model quadratic:2 --steps 50 --fault kill:n2@10% --fault restart:2@50%+10ms > unmet 2>&1
+grep -q 'no node has met all others' unmet || { fail 'met no more:'; cat unmet; }
+# What keeps a part of the budget from passing is told apart from deaths.
+"$parley" sim -q --nodes 2 --model quadratic:1 --steps 50 --fault restart:2@40%+30% > held 2>&1
+grep -q 'wait for a part of the budget' held || { fail 'held down:'; cat held; }
+# A lie that nobody is left to contradict is no model.
+status=0
+"$parley" sim -q --nodes 1 --model softmax --steps 50 --fault byzantine=nan:n0@10% --out nan.st > lie 2>&1 || status=$?
+[ $status -eq 8 ] && [ ! -e nan.st ] || { fail "alone with a lie: $status"; cat lie; }
 # Why a node stopped is said as by real ones.
 stops() {
     local cause=$1
