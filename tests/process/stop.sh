@@ -70,7 +70,7 @@ for second in TERM INT; do
     status=0
     wait $run || status=$?
     [ $status -eq $((128 + $(kill -l $second))) ]
-    grep -q "^parley: ended by signal $((status - 128)), before all nodes had agreed\$" err
+    grep -q "^parley: ended by signal $((status - 128)), before all nodes had ended\$" err
     [ ! -e parley-model.safetensors ]
     for pid in $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
 done
@@ -113,6 +113,43 @@ again HUP HUP
 # Who ends a session may send SIGTERM as well: that is still the first.
 start
 again HUP TERM
+
+# Where nodes have agreed, and it is known, the end does not throw that away, and says so. Nodes that were
+# faster than this script are tried again.
+for try in {1..50}; do
+    rm -f parley-model.safetensors
+    : > json
+    "$parley" run -n 2 --model mlp:8192,2048 --batch 1 --steps 1 --json json > out 2> err &
+    run=$!
+    grep -q -m 1 '"phase":"done"' < <(exec tail -n +1 -f --pid=$run json) || true
+    hold 2> held || true
+    for signal in INT TERM; do kill -$signal $run 2> killed || true; done
+    status=0
+    wait $run || status=$?
+    if [ $status -eq 143 ]; then break; fi
+    echo "try $try: it has ended with $status"
+done
+[ $status -eq 143 ]
+grep -q '^parley: ended by signal 15, before all nodes had ended; the agreed model is in parley-model.safetensors$' err
+[ -s parley-model.safetensors ]
+
+# Nor does a node: this one has agreed, and nobody reads its stdout.
+mkfifo full
+exec 3<> full
+: > json
+dd if=/dev/zero of=full bs=4096 oflag=nonblock 2> dd.err || true
+"$parley" node --model mlp:32 --steps 10 --out alone --json json > full 2> err &
+node=$!
+grep -q -m 1 '"event":"agreed"' < <(exec tail -n +1 -f --pid=$node json)
+kill -INT $node
+grep -q -m 1 '^parley: leaving; a second signal ends it at once$' < <(exec tail -n +1 -f --pid=$node err)
+kill -TERM $node
+status=0
+wait $node || status=$?
+exec 3>&-
+[ $status -eq 143 ]
+grep -q '^parley: ended by signal 15: the model is in alone$' err
+[ -s alone ]
 
 # Whoever starts it may have blocked signals: it hears them, and sees its nodes end.
 start --block-signal=CHLD,TERM

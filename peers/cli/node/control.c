@@ -67,7 +67,7 @@ static void on_late(uv_timer_t *timer)
 static void leave(struct node *node)
 {
     uint64_t late_us = node->settings->leave_timeout_us / 20 * 19;
-    say(PARLEY_LOG_INFO, "leaving; the same signal again ends it at once");
+    say(PARLEY_LOG_INFO, "leaving; a second signal ends it at once");
     parley_leave(node->p);
     uv_timer_start(&node->control.late, on_late, late_us / 1000, LATE_MS);
 }
@@ -77,7 +77,11 @@ static void end(struct node *node, int number)
     enum asked_as as = asked_by(&node->control.asked, number);
     if (as == ASKED_FIRST) leave(node);
     if (as != ASKED_AGAIN) return;
-    say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
+    const char *model = atomic_load(&node->model);
+    if (model)
+        say(PARLEY_LOG_ERROR, "ended by signal %d: the model is in %s", number, model);
+    else
+        say(PARLEY_LOG_ERROR, "ended by signal %d: no model is written", number);
     end_now(node, STATUS_SIGNAL + number);
 }
 

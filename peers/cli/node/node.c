@@ -431,6 +431,7 @@ static int save_own(struct node *node, char *why, size_t why_size)
     node_control_saves(node);
     if (!error) error = durable_replace(node->own_path, pieces, MODEL_FILE_PIECES, why, why_size);
     if (!error) drop_record(node);
+    if (!error) atomic_store(&node->model, node->own_path);
     free((void *)pieces[0].bytes);
     return error;
 }
@@ -483,6 +484,7 @@ static int finish(struct node *node, int error, char *why, size_t why_size)
     struct parley_result result;
     double accuracy = NAN, loss = NAN;
     parley_result(node->p, &result);
+    if (result.aside && !result.view.in_memory_only) atomic_store(&node->model, node->own_path);
     if (result.agreed)
         trainer_evaluate(node->job.trainer, node->x, &node->job.data.test, &accuracy, &loss);
     if (result.agreed && !error && result.view.in_memory_only) error = PARLEY_ENOT_WRITTEN;

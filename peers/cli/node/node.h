@@ -79,6 +79,7 @@ struct node {
     struct model_meta meta; /* of the files of the model; but for the digest */
 
     /* Written by one thread, read by another. */
+    _Atomic(const char *) model;      /* the file that it is in, agreed or its own; NULL: none */
     _Atomic int at;                   /* leave.c's */
     _Atomic bool left;                /* the node has ended, and all was told */
     _Atomic double loss;              /* smoothed over the newest steps; NAN: no step yet */

@@ -268,6 +268,9 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     bool stops = phase == PARLEY_PHASE_STOP;
     keep_progress(node, &view);
     if (phase == PARLEY_PHASE_TRAIN && !node->train_us) node->train_us = clock_now_us();
+    /* The file has its name by then. */
+    if (phase == PARLEY_PHASE_DONE && !view.in_memory_only)
+        atomic_store(&node->model, node->settings->out);
     if (stops) {
         node->stop_us = clock_now_us();
         node->exchanges = view.ledger.applied;

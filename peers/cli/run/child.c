@@ -84,6 +84,7 @@ static void on_phase(struct child *child, const struct report_phase *phase)
             child->exchanges_trained = child->exchanges_before + child->told.exchanges;
         }
     }
+    if (strcmp(child->phase, "done") == 0) run->published = true;
     bool trains = strcmp(child->phase, "train") == 0;
     if (trains || strcmp(child->phase, "late") == 0) child->came_in = true;
     if (trains && !run->train_us) run->train_us = clock_now_us();

@@ -191,7 +191,13 @@ static void ask_for_checkpoints(struct run *run)
 
 static void end_by_signal(struct run *run, int number)
 {
-    say(PARLEY_LOG_ERROR, "ended by signal %d, before all nodes had agreed", number);
+    const char *out = run->settings->out;
+    if (run->published && access(out, F_OK) == 0) /* of one that could not write it, it is not */
+        say(PARLEY_LOG_ERROR,
+            "ended by signal %d, before all nodes had ended; the agreed model is in %s", number,
+            out);
+    else
+        say(PARLEY_LOG_ERROR, "ended by signal %d, before all nodes had ended", number);
     run->ending = true;
     run->ended_by = number;
     run->ended_us = clock_now_us();

@@ -93,6 +93,7 @@ struct run {
     int coverage;       /* where nodes mark samples: likewise; -1: nowhere */
     bool resumed;       /* what comes of --resume is said */
     bool spent;         /* the budget: a node has told that it stopped for that */
+    bool published;     /* a node has told that the agreed model has its name */
     bool ending;        /* all children are to go now */
     int ended_by;       /* the signal after which they are; 0: none */
     uint64_t ended_us;  /* when it came */
