@@ -95,8 +95,9 @@ struct asked {
 enum asked_as { ASKED_FIRST, ASKED_STILL, ASKED_AGAIN };
 
 /* signals.c: as what this one counts. The same signal soon after the first is still the first:
- * timeout(1) sends it to its child and then to the child's group. So is the one after a SIGHUP,
- * whenever it comes: who ends a session may send both. */
+ * timeout(1) sends it to its child and then to the child's group. So is the one after a SIGHUP or a
+ * SIGUSR2, whenever it comes: who ends a session may send both, and who has asked for an agreement
+ * and then asks for the end has not said that it shall be without one. */
 enum asked_as asked_by(struct asked *asked, int number);
 
 /* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2. */

@@ -10,10 +10,11 @@ enum { STILL_THE_FIRST_US = 500 * 1000 };
 enum asked_as asked_by(struct asked *asked, int number)
 {
     uint64_t now_us = clock_now_us();
-    bool first = asked->since_us == 0, hung_up = asked->number == SIGHUP;
-    if (first || hung_up) *asked = (struct asked){.since_us = now_us, .number = number};
+    bool first = asked->since_us == 0;
+    bool still_first = asked->number == SIGHUP || asked->number == SIGUSR2;
+    if (first || still_first) *asked = (struct asked){.since_us = now_us, .number = number};
     if (first) return ASKED_FIRST;
-    if (hung_up) return ASKED_STILL;
+    if (still_first) return ASKED_STILL;
     bool still = number == asked->number && now_us - asked->since_us < STILL_THE_FIRST_US;
     return still ? ASKED_STILL : ASKED_AGAIN;
 }

@@ -114,6 +114,11 @@ again HUP HUP
 start
 again HUP TERM
 
+# As is the one after a SIGUSR2.
+start
+again USR2 TERM
+grep -q 'settle and agree; SIGINT or SIGTERM again: end at once$' err
+
 # Where nodes have agreed, and it is known, the end does not throw that away, and says so. Nodes that were
 # faster than this script are tried again.
 for try in {1..50}; do

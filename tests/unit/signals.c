@@ -26,14 +26,13 @@ Test(signals, the_same_one_within_half_a_second_is_still_the_first)
     }
 }
 
-Test(signals, the_one_after_a_hang_up_is_still_the_first_and_the_next_is_not)
+static void the_next_is_still_the_first_after(int number)
 {
-    /* However late it comes; and it is repeated like any first one. */
     static const uint64_t later_us[] = {0, 100, 3600000000};
     for (size_t i = 0; i < sizeof later_us / sizeof *later_us; i++) {
         struct asked asked = {0};
         now_us = 12345678;
-        cr_expect_eq(asked_by(&asked, SIGHUP), ASKED_FIRST);
+        cr_expect_eq(asked_by(&asked, number), ASKED_FIRST);
         now_us += later_us[i];
         cr_expect_eq(asked_by(&asked, SIGTERM), ASKED_STILL);
         now_us += 499999;
@@ -42,4 +41,15 @@ Test(signals, the_one_after_a_hang_up_is_still_the_first_and_the_next_is_not)
         now_us++;
         cr_expect_eq(asked_by(&asked, SIGTERM), ASKED_AGAIN);
     }
+}
+
+Test(signals, the_one_after_a_hang_up_is_still_the_first_and_the_next_is_not)
+{
+    /* However late it comes; and it is repeated like any first one. */
+    the_next_is_still_the_first_after(SIGHUP);
+}
+
+Test(signals, the_one_after_who_asked_for_an_agreement_is_still_the_first)
+{
+    the_next_is_still_the_first_after(SIGUSR2);
 }

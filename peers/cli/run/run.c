@@ -225,7 +225,8 @@ static void on_signal(uv_signal_t *handle, int number)
     enum asked_as as = asked_by(&run->asked, number);
     if (as == ASKED_STILL) return;
     if (as == ASKED_FIRST && has_trained(run)) {
-        say(PARLEY_LOG_INFO, "stopping: the nodes settle and agree; again: end at once");
+        say(PARLEY_LOG_INFO,
+            "stopping: the nodes settle and agree; SIGINT or SIGTERM again: end at once");
         for (uint32_t i = 0; i < run->nodes; i++)
             child_say(&run->children[i], CONTROL_STOP);
         return;
