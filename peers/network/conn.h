@@ -58,6 +58,7 @@ struct conn {
     uint64_t token;          /* that shows who may add to them; 0: nobody */
     bool asked;              /* it was tried, once */
     bool waits;              /* for floats of theirs: nothing more is read before */
+    bool answered, foreign;  /* with a key: some bytes came before it was proved, and no TLS */
     struct retransmit retransmit;
 
     uint8_t *input; /* [CONN_INPUT_BYTES], once something came in; [used] not yet taken */

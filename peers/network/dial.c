@@ -321,9 +321,10 @@ void conn_give_lookup_up(struct conn *conn)
 
 /* ---- Dials ----------------------------------------------------------------------------------- */
 
-/* What a key has to do with it; NULL: nothing. */
+/* What a key, or the lack of TLS, has to do with it; NULL: nothing. */
 static const char *why_unproved(const struct conn *conn)
 {
+    if (conn->foreign) return "answers in another protocol; is it a parley node?";
     bool spoken = conn->reason == PARLEY_CLOSED_KEY;
     bool ended = conn->reason == PARLEY_CLOSED_EOF && conn->tls && !conn->proved;
     return spoken || ended ? tls_unproved(conn->tls, spoken) : NULL;

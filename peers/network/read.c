@@ -171,6 +171,9 @@ static void greet(struct conn *conn)
 static void unseal(struct conn *conn, const void *bytes, size_t size)
 {
     ssize_t got;
+    if (!conn->answered)
+        conn->foreign = size >= 2 && !tls_is_spoken(bytes, size) && !tls_is_asked(bytes, size);
+    conn->answered = true;
     tls_feed(conn->tls, bytes, size);
     do {
         size_t room;
@@ -188,7 +191,8 @@ static void unseal(struct conn *conn, const void *bytes, size_t size)
     } while (got > 0 && conn->state == CONN_OPEN);
     if (got >= 0) return;
     if (!conn->proved) conn_warn_of_stranger(conn);
-    conn_end(conn, conn->proved ? PARLEY_CLOSED_RESET : PARLEY_CLOSED_KEY, UV_EPROTO);
+    bool barred = !conn->proved && !conn->foreign;
+    conn_end(conn, barred ? PARLEY_CLOSED_KEY : PARLEY_CLOSED_RESET, UV_EPROTO);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)

@@ -102,3 +102,29 @@ kill -USR2 "$d"
 for pid in "$d" "$e"; do wait "$pid" || { cat d.err e.err; exit 1; }; done
 grep -q '^agreed    2 of 2 nodes' d.out
 cmp d.safetensors e.safetensors
+
+# What stands at a seed's address and is no node, as a server of HTTP, has no key either, but that is not
+# what is wrong with it: it may be another program by the next try.
+python3 - > port << 'END' &
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    peer = server.accept()[0]
+    peer.recv(1)
+    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    peer.shutdown(socket.SHUT_WR)
+    while True:
+        try:
+            if not peer.recv(4096): break
+        except OSError: break
+    peer.close()
+END
+server=$!
+port=$(head -n 1 < <(exec tail -n +1 -f --pid=$server port))
+for key in '' --cluster-key=key; do
+    expect 4 "seed 127.0.0.1:$port: answers in another protocol; is it a parley node?; next try in " \
+        node --model mlp:64 --join "127.0.0.1:$port" --join-timeout 2s $key
+    if grep -E 'break the format|another cluster key' err; then exit 1; fi
+done
+kill $server

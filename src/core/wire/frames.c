@@ -8,6 +8,7 @@
 #include "core/exchange/exchange.h"
 #include "core/link/connection.h"
 #include "core/link/hello.h"
+#include "core/link/seeds.h"
 #include "core/membership/merge.h"
 #include "core/membership/probe.h"
 #include "core/out.h"
@@ -104,8 +105,21 @@ static int hand_over(struct parley_node *node, struct conn *conn, enum wire_type
 
 /* ---- From bytes ------------------------------------------------------------------------------ */
 
+/* Whoever it is, it stands where a seed is to be: the dials go on, and so may the lines. */
+static void seed_is_foreign(struct parley_node *node, struct conn *conn)
+{
+    int seed = conn->seed; /* which goes with the link */
+    connection_break(node, conn);
+    seeds_log(node, seed, "answers in another protocol; is it a parley node?");
+}
+
 static void malformed(struct parley_node *node, struct conn *conn, int error)
 {
+    bool met = conn->state != CONN_PENDING || hello_is_checked(node, conn);
+    if (error == PARLEY_EMALFORMED && conn->seed != NONE && !met) {
+        seed_is_foreign(node, conn);
+        return;
+    }
     if (connection_is_news(node, conn))
         out_log(node, PARLEY_LOG_WARN, "closed a connection with %s: %s",
                 conn->member >= 0 ? record_of(node, conn->member)->name : conn->address,
