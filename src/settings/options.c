@@ -101,7 +101,7 @@ static const struct verb_info verbs[] = {
                   "(1..5, 0..60+20, 4..64x2) for a setting makes a run of each of its values; for\n"
                   "faults write --fault \"none or kill:10%@50%\"."},
     [VERB_STATUS] =
-        {"status", "[HOST:PORT]", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
+        {"status", "HOST:PORT", 0, 1, {NULL}, NULL, "a cluster as one node sees it", NULL},
     [VERB_BENCH] =
         {"bench",
          "step|mix|wire|start|run|sim",

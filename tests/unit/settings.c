@@ -170,7 +170,7 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
            "\"regular:\" lacks K: write regular:K "
            "(valid: complete, ring, torus, exponential, star, regular:K, base:K, file:PATH)");
     expect("model", NULL, "parley model needs inspect|eval|predict|verify|export|sample FILE");
-    expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only [HOST:PORT]");
+    expect("status a:1 b:2", NULL, "\"b:2\": parley status takes only HOST:PORT");
 }
 
 Test(settings, abbreviated_flags_are_refused_in_every_form)
