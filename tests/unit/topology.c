@@ -255,6 +255,26 @@ Test(topology, a_graph_is_read_whatever_the_order_of_its_lines)
     graph_close(&b);
 }
 
+static uint64_t digest_of(const char *text)
+{
+    struct graph graph;
+    char why[256] = "";
+    cr_assert_eq(graph_parse(&graph, "g", (const uint8_t *)text, strlen(text), why, sizeof why), 0,
+                 "%s", why);
+    uint64_t digest = graph_digest(&graph);
+    graph_close(&graph);
+    return digest;
+}
+
+Test(topology, graphs_that_differ_in_one_link_or_one_name_have_other_digests)
+{
+    /* By it nodes of other graphs are turned away. */
+    uint64_t path = digest_of("a b\nb c\nc d");
+    cr_expect_neq(digest_of("a b\nb c\nb d"), path, "another link");
+    cr_expect_neq(digest_of("a b\nb c\nc d\nd a"), path, "one link more");
+    cr_expect_neq(digest_of("a b\nb c\nc e"), path, "another name");
+}
+
 Test(topology, a_bad_graph_is_refused_with_its_line)
 {
     /* Proves each message; and that none of them leaks. */
