@@ -1,6 +1,7 @@
 /* Who may average with whom, and with what weight. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "core/topology/topology.h"
 #include "job/graph.h"
@@ -275,6 +276,16 @@ Test(topology, graphs_that_differ_in_one_link_or_one_name_have_other_digests)
     cr_expect_neq(digest_of("a b\nb c\nc e"), path, "another name");
 }
 
+static void expect_refused(const char *text, size_t size, const char *expected)
+{
+    struct graph graph;
+    char why[256] = "";
+    cr_expect_eq(graph_parse(&graph, "g", (const uint8_t *)text, size, why, sizeof why),
+                 PARLEY_EDATA, "%s", expected);
+    cr_expect_str_eq(why, expected);
+    graph_close(&graph);
+}
+
 Test(topology, a_bad_graph_is_refused_with_its_line)
 {
     /* Proves each message; and that none of them leaks. */
@@ -292,15 +303,24 @@ Test(topology, a_bad_graph_is_refused_with_its_line)
         {"n0 n1\nn1 \33[2J\n",
          "g:2: \"\\x1b[2J\" is no name of a node (at most 31 printable bytes)"},
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct graph graph;
-        char why[256] = "";
-        cr_assert_eq(graph_parse(&graph, "g", (const uint8_t *)bad[i].text, strlen(bad[i].text),
-                                 why, sizeof why),
-                     PARLEY_EDATA);
-        cr_assert_str_eq(why, bad[i].why);
-        graph_close(&graph);
-    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_refused(bad[i].text, strlen(bad[i].text), bad[i].why);
+    expect_refused("n0 n1\0\n", sizeof "n0 n1\0\n" - 1, "g: is no text: it holds a zero byte");
+}
+
+Test(topology, a_graph_has_no_more_nodes_than_a_cluster)
+{
+    static char star[(PARLEY_MEMBERS_MAX + 1) * sizeof "n0 n16384"];
+    size_t size = 0;
+    struct graph graph;
+    char why[256] = "";
+    for (int leaf = 1; leaf < PARLEY_MEMBERS_MAX; leaf++)
+        size += (size_t)sprintf(star + size, "n0 n%d\n", leaf);
+    cr_expect_eq(graph_parse(&graph, "g", (const uint8_t *)star, size, why, sizeof why), 0, "%s",
+                 why);
+    graph_close(&graph);
+    size += (size_t)sprintf(star + size, "n0 more\n");
+    expect_refused(star, size, "g: has 16385 nodes, more than 16384");
 }
 
 Test(topology, links_of_who_is_not_there_join_nobody)
