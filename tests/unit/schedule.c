@@ -185,6 +185,92 @@ Test(schedule, half_of_the_nodes_are_half_though_some_are_started_later)
     close_scene(sim);
 }
 
+/* What a fault of the kind changes of a node. */
+static double set_of(const struct sim_host *host, enum fault_kind kind)
+{
+    switch (kind) {
+    case FAULT_PAUSE:
+        return host->paused;
+    case FAULT_SLOW:
+        return host->slow;
+    case FAULT_LATENCY:
+        return (double)host->extra_us;
+    case FAULT_LOSS:
+        return host->loss_rate;
+    case FAULT_CUT:
+        return host->cut_rate;
+    case FAULT_DUPLICATE:
+        return host->duplicate_rate;
+    case FAULT_REORDER:
+        return (double)host->reorder_us;
+    case FAULT_BANDWIDTH:
+        return (double)host->in.rate_bytes;
+    case FAULT_DISK_FULL:
+        return host->disk_full;
+    case FAULT_DISK_TORN:
+        return host->disk_torn;
+    case FAULT_DISK_SLOW:
+        return (double)host->disk_us;
+    case FAULT_BYZANTINE:
+        return host->lie;
+    default:
+        return host->state;
+    }
+}
+
+Test(schedule, each_kind_sets_what_it_says_and_takes_it_back)
+{
+    const struct {
+        const char *fault;
+        double during;
+    } kinds[] = {
+        {"restart:n1@1s+1s", SIM_HOST_OFF},
+        {"pause:n1@1s+1s", true},
+        {"slow=4:n1@1s+1s", 4},
+        {"latency=5ms:n1@1s+1s", 5000},
+        {"loss=0.25:n1@1s+1s", 0.25},
+        {"cut=0.25:n1@1s+1s", 0.25},
+        {"duplicate=0.25:n1@1s+1s", 0.25},
+        {"reorder=5ms:n1@1s+1s", 5000},
+        {"bandwidth=8Mbit:n1@1s+1s", 1000000},
+        {"disk-full:n1@1s+1s", true},
+        {"disk-torn:n1@1s+1s", true},
+        {"disk-slow=5ms:n1@1s+1s", 5000},
+        {"byzantine=sign:n1@1s+1s", PARLEY_SIM_SIGN},
+        {"byzantine=scale:n1@1s+1s", PARLEY_SIM_SCALE},
+        {"byzantine=random:n1@1s+1s", PARLEY_SIM_RANDOM},
+        {"byzantine=nan:n1@1s+1s", PARLEY_SIM_NAN},
+        {"byzantine=alie:n1@1s+1s", PARLEY_SIM_ALIE},
+        {"byzantine=ipm:n1@1s+1s", PARLEY_SIM_IPM},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct parley_sim *sim = four(kinds[i].fault);
+        const struct sim_host *hosts = sim->hosts;
+        enum fault_kind kind = faults.items[0].kind;
+        run_until(sim, 0.5);
+        double before = set_of(&hosts[1], kind);
+        cr_expect_neq(before, kinds[i].during, "%s", kinds[i].fault);
+        run_until(sim, 1.5);
+        cr_expect_eq(set_of(&hosts[1], kind), kinds[i].during, "%s", kinds[i].fault);
+        cr_expect_eq(set_of(&hosts[0], kind), before, "%s, of another", kinds[i].fault);
+        run_until(sim, 2.5);
+        cr_expect_eq(set_of(&hosts[1], kind), before, "%s, after it", kinds[i].fault);
+        close_scene(sim);
+    }
+}
+
+Test(schedule, who_has_no_labels_cannot_train_on_wrong_ones)
+{
+    struct parley_sim *sim;
+    char why[256] = "";
+    units_why clause;
+    cr_assert_eq(parley_sim_new(&sim, &(struct parley_sim_options){.nodes = 2}), 0);
+    cr_assert_eq(faults_add_list(&faults, "byzantine=labels:n1@0s", clause), 0);
+    cr_expect_eq(sim_schedule_init(&schedule, sim, &faults, 1, why, sizeof why), PARLEY_EUSAGE);
+    cr_expect_str_eq(why, "--fault: byzantine=labels needs a --model of data with labels");
+    close_scene(sim);
+}
+
 /* What is told of those faults within eight seconds. */
 static void expect_told(const char *list, const char *expected)
 {
