@@ -1,6 +1,5 @@
 /* What nodes that come, die and come back leave behind does not wear the others down. */
 #include "scene.h"
-#include "world/cluster.h"
 
 static uint32_t frames[WIRE_TYPES]; /* that were sent */
 

@@ -1,5 +1,4 @@
 /* codecs.c: exchanges of models that lose something on the way: what still holds. */
-#include "../../sim/world/cluster.h"
 #include "core/transfer/codec.h"
 #include "scene.h"
 

@@ -1,5 +1,4 @@
 /* following.c: a momentum that follows averaging gets its part of all that averaging adds. */
-#include "../../sim/world/cluster.h"
 #include "scene.h"
 
 enum { NODES = 5, FLOATS = 40 };

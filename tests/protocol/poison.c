@@ -1,6 +1,5 @@
 /* poison.c: a model that is no longer finite: who has it gets rid of it, nobody else ever sees it.
  */
-#include "../../sim/world/cluster.h"
 #include "scene.h"
 
 enum { NODES = 4, PARAMETERS = 64, SICK = 2, MIX_EVERY = 8 };

@@ -3,7 +3,6 @@
  */
 #include "core/state.h"
 #include "storm.h"
-#include "world/cluster.h"
 
 enum { NODES = 8, PARAMETERS = 64 };
 
