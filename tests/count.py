@@ -34,7 +34,7 @@ def tests_of_tap(program, lines):
 
 def tests_of(run):
     """The single tests of one entry of the log. Without TAP, a program is a test."""
-    program = run["name"].split(" / ")[-1]
+    program = run["name"].split(":")[-1]  # with its suite: names are told apart by that
     lines = (run.get("stdout") or "").splitlines()
     ended = run["result"]
     if any(re.match(r"1\.\.\d+", line) for line in lines):
