@@ -116,13 +116,27 @@ static bool has_agreed(const struct run *run)
     return false;
 }
 
+/* The others say that more have agreed than have told of it: under load all that a node has said
+ * may not have been written yet. Who died in between tells nothing any more. */
+static bool is_unheard(const struct run *run)
+{
+    uint64_t held = 0, told = 0;
+    for (uint32_t i = 0; i < run->nodes; i++) {
+        const struct report_line *line = &run->children[i].agreed;
+        told += line->json != NULL;
+        if (line->json && line->as.agreed.held > held) held = line->as.agreed.held;
+    }
+    return held > told && clock_now_us() < run->gone_us + START_US;
+}
+
 /* Nothing comes of a node that a fault has stopped for good. One that somebody may wake, or that
  * came back too late to get in, is waited for as long as there is somebody that it can come to. */
 static bool is_given_up(const struct child *child)
 {
     bool outside = strcmp(child->phase, "start") == 0; /* and no phase told since */
     if (child->paused) return !run_faults_pass(child->run, child);
-    return (child->stopped || (outside && has_trained(child->run))) && has_ended(child->run);
+    outside = outside && has_trained(child->run) && !is_unheard(child->run);
+    return (child->stopped || outside) && has_ended(child->run);
 }
 
 /* True if nothing runs any more, nor will, but what is given up. Who was asked to stop waits for
@@ -166,6 +180,7 @@ static void end_if_over(struct run *run)
 void run_child_gone(struct child *child)
 {
     struct run *run = child->run;
+    run->gone_us = clock_now_us();
     if (!run->ending && child->again && !run_faults_hold(run, child)) {
         if (child_start(child, true))
             run->failed = PARLEY_EFAIL;

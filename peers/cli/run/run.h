@@ -97,6 +97,7 @@ struct run {
     bool ending;        /* all children are to go now */
     int ended_by;       /* the signal after which they are; 0: none */
     uint64_t ended_us;  /* when it came */
+    uint64_t gone_us;   /* when the newest process had ended, and was read to its end */
 };
 
 /* child.c */
