@@ -16,12 +16,17 @@
 
 #define CHECKPOINT_TEXT_BYTES 256
 
+/* As parley_setting. */
+struct checkpoint_setting {
+    char name[32], value[64];
+};
+
 struct checkpoint {
     char node[PARLEY_NAME_SIZE];           /* its name */
     char model[CHECKPOINT_TEXT_BYTES];     /* spec in its normal form */
     char optimizer[CHECKPOINT_TEXT_BYTES]; /* its name */
     char data[CHECKPOINT_TEXT_BYTES];      /* what it has trained on; another name: other data */
-    uint64_t run;                          /* job.h's; another one: other settings */
+    uint64_t run;                          /* job.h's; another one: other settings, or cluster */
     uint64_t n;                            /* floats in a vector, at least 1 */
     uint32_t vectors;                      /* x and the optimizer's, 1 to PARLEY_VECTORS_MAX */
     uint64_t steps, samples;               /* that the node has made and used, all told; steps
@@ -30,6 +35,8 @@ struct checkpoint {
     uint64_t samples_cluster;              /* that all nodes together have used */
     uint64_t trained_us;                   /* that they have trained */
     uint64_t pass, position;               /* in its share of the data: sampler.h's place */
+    struct checkpoint_setting settings[PARLEY_SETTINGS_MAX]; /* job.h's shared ones */
+    uint32_t settings_count;
 };
 
 /* What stands before the vectors; *header is to be freed. After them comes the digest of it all.

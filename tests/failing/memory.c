@@ -201,8 +201,16 @@ static int write_and_read_models(void)
 static int write_and_read_checkpoints(void)
 {
     static const float vectors[14];
-    static const struct checkpoint made = {"n0", "mlp:3", "momentum", "digits", 5, 7, 2,
-                                           12,   50,      13,         99,       8, 3, 17};
+    static const struct checkpoint made = {
+        .node = "n0",
+        .model = "mlp:3",
+        .optimizer = "momentum",
+        .data = "digits",
+        .n = 7,
+        .vectors = 2,
+        .settings = {{"lr", "0.05"}},
+        .settings_count = 1,
+    };
     struct checkpoint read;
     uint8_t *header, bytes[4096];
     const uint8_t *found;

@@ -44,8 +44,20 @@ void fuzz_checkpoint_seeds(fuzz_emit *emit, void *context)
 {
     static const float vectors[3 * 7] = {1, -2, 3, 4.5f, 0, 6, 7};
     for (uint32_t count = 1; count <= 3; count++) {
-        const struct checkpoint made = {"n0", "mlp:3", "momentum", "digits", 5, 7, count,
-                                        1200, 5000,    1300,       99,       8, 3, 17};
+        const struct checkpoint made = {
+            .node = "n0",
+            .model = "mlp:3",
+            .optimizer = "momentum",
+            .data = "digits",
+            .run = 5,
+            .n = 7,
+            .vectors = count,
+            .steps = 1200,
+            .samples = 5000,
+            .position = 17,
+            .settings = {{"lr", "0.05"}, {"budget", "2 epochs 9s"}},
+            .settings_count = 2,
+        };
         uint8_t *header, bytes[4096];
         size_t size;
         FUZZ_CHECK(checkpoint_header(&made, &header, &size) == 0);

@@ -170,9 +170,12 @@ grep -qE 'goes on from its step (1?[0-9]|20)$' err || fail "not the newest life:
 ! grep 'will be replaced' err || fail "who resumes replaces nothing"
 [ "$(find lives -name 'n0-*' | wc -l)" -eq 2 ] && [ ! -e lives/n0-99999.checkpoint ] ||
     fail "not the two newest: $(ls lives)"
-grep -q 'goes on with other settings than the checkpoint was made with$' err || fail "other settings are not told"
+grep -q 'goes on with other settings than the checkpoint was made with: budget 30 steps (was 20 steps)$' err ||
+    fail "other settings are not told: $(cat err)"
 life node --name=n0 --steps 30 --resume || fail "the same once more: $(cat err)"
 ! grep 'other settings' err || fail "the same settings are others"
+life node --name=n0 --steps 30 --cluster two --resume || fail "of another cluster: $(cat err)"
+grep -q 'was made with: another --cluster$' err || fail "another cluster is not told: $(cat err)"
 life run -n 3 --steps 20 || fail "a run: $(cat err)"
 [ "$(grep -c 'replaced' err)" -eq 1 ] && grep -q 'lives has checkpoints of 1 of these nodes, which will' err ||
     fail "run does not say once what it replaces: $(cat err)"

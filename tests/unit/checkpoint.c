@@ -8,8 +8,23 @@
 enum { N = 7, VECTORS = 2 };
 static const float vectors[VECTORS * N] = {1, -2, 3, 4.5f, 0, 6, 7, -8, 9, 10, 11, 12, 13, 14};
 static const struct checkpoint made = {
-    "n0", "mlp:3",           "momentum", "digits", UINT64_C(1) << 63 | 5, N, VECTORS,
-    1200, UINT64_C(1) << 40, 1300,       99,       UINT64_C(3600000000),  3, 17};
+    .node = "n0",
+    .model = "mlp:3",
+    .optimizer = "momentum",
+    .data = "digits",
+    .run = UINT64_C(1) << 63 | 5,
+    .n = N,
+    .vectors = VECTORS,
+    .steps = 1200,
+    .samples = UINT64_C(1) << 40,
+    .state_steps = 1300,
+    .samples_cluster = 99,
+    .trained_us = UINT64_C(3600000000),
+    .pass = 3,
+    .position = 17,
+    .settings = {{"lr", "0.05"}, {"budget", "2 epochs 9s"}, {"cluster", ""}},
+    .settings_count = 3,
+};
 
 static uint8_t *bytes_new(size_t *size)
 {
@@ -56,6 +71,11 @@ Test(checkpoint, what_was_written_is_read_back)
     cr_expect_eq(read.trained_us, made.trained_us);
     cr_expect_eq(read.pass, made.pass);
     cr_expect_eq(read.position, made.position);
+    cr_assert_eq(read.settings_count, made.settings_count);
+    for (uint32_t i = 0; i < made.settings_count; i++) {
+        cr_expect_str_eq(read.settings[i].name, made.settings[i].name);
+        cr_expect_str_eq(read.settings[i].value, made.settings[i].value);
+    }
     free(bytes);
 }
 
@@ -73,9 +93,12 @@ Test(checkpoint, a_file_cut_anywhere_is_told_from_a_whole_one)
 Test(checkpoint, what_a_terminal_would_obey_is_not_written_and_not_read)
 {
     /* Proves it of each text; and of a file that is whole otherwise. */
-    const size_t places[] = {offsetof(struct checkpoint, node), offsetof(struct checkpoint, model),
+    const size_t places[] = {offsetof(struct checkpoint, node),
+                             offsetof(struct checkpoint, model),
                              offsetof(struct checkpoint, optimizer),
-                             offsetof(struct checkpoint, data)};
+                             offsetof(struct checkpoint, data),
+                             offsetof(struct checkpoint, settings[1].name),
+                             offsetof(struct checkpoint, settings[1].value)};
     struct checkpoint read;
     uint8_t *header;
     size_t size, at = 0;

@@ -65,6 +65,26 @@ static int check_data(const struct node *node, const struct checkpoint *checkpoi
     return PARLEY_EMISMATCH;
 }
 
+/* What is another now than it was: by name, with both. */
+static void say_other_settings(const struct node *node, const struct checkpoint *checkpoint)
+{
+    char said[1024] = "";
+    for (uint32_t i = 0; i < node->job.shared_count; i++) {
+        const struct parley_setting *now = &node->job.shared[i];
+        const char *then = "";
+        for (uint32_t j = 0; j < checkpoint->settings_count; j++)
+            if (strcmp(checkpoint->settings[j].name, now->name) == 0)
+                then = checkpoint->settings[j].value;
+        size_t at = strlen(said);
+        if (strcmp(then, now->value) != 0)
+            snprintf(said + at, sizeof said - at, "%s %s %s (was %s)", at ? "," : ":", now->name,
+                     now->value, then[0] ? then : "not there");
+    }
+    say(PARLEY_LOG_INFO,
+        "--resume: goes on with other settings than the checkpoint was made with%s",
+        said[0] ? said : ": another --cluster");
+}
+
 static void take_up(struct node *node, const struct checkpoint *checkpoint, const uint8_t *vectors)
 {
     size_t bytes = checkpoint->n * sizeof(float);
@@ -72,9 +92,7 @@ static void take_up(struct node *node, const struct checkpoint *checkpoint, cons
         memcpy(node->options.vectors[v], vectors + v * bytes, bytes);
     node->resumed = *checkpoint;
     atomic_store(&node->place, checkpoint->pass * SAMPLER_SLICES + checkpoint->position);
-    if (checkpoint->run != node->job.run)
-        say(PARLEY_LOG_INFO,
-            "--resume: goes on with other settings than the checkpoint was made with");
+    if (checkpoint->run != node->job.run) say_other_settings(node, checkpoint);
     node->options.config.resumed = (struct parley_resumed){
         .steps = checkpoint->steps,
         .samples = checkpoint->samples,
@@ -245,6 +263,11 @@ static void copy_state(struct node *node)
     snprintf(c->head.model, sizeof c->head.model, "%s", model_spec(node->job.model));
     snprintf(c->head.optimizer, sizeof c->head.optimizer, "%s", node->settings->optimizer);
     snprintf(c->head.data, sizeof c->head.data, "%s", node->job.data.name);
+    for (uint32_t i = 0; i < node->job.shared_count; i++) {
+        struct checkpoint_setting *setting = &c->head.settings[c->head.settings_count++];
+        snprintf(setting->name, sizeof setting->name, "%s", node->job.shared[i].name);
+        snprintf(setting->value, sizeof setting->value, "%s", node->job.shared[i].value);
+    }
     for (uint32_t v = 0; v < c->head.vectors; v++)
         memcpy(c->copy + v * n, node->options.vectors[v], n * sizeof *c->copy);
     /* The optimizer's are of another model, which this node served once. */
