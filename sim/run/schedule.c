@@ -175,14 +175,14 @@ static void tell_begin(const struct sim_planned *planned)
         tell(planned->schedule, kind, planned->schedule->sim->names[planned->nodes[i]]);
 }
 
-/* In the words of `run`, for a node or, where that is NULL, for groups. held: another fault of the
- * kind has the node; where that shows in how it goes on, it is told again. */
 /* Whoever was started now would find nobody. */
 static bool is_over(const struct sim_schedule *schedule)
 {
     return sim_schedule_ended(schedule) && !sim_schedule_runs(schedule);
 }
 
+/* In the words of `run`, for a node or, where that is NULL, for groups. held: another fault of the
+ * kind has the node; where that shows in how it goes on, it is told again. */
 static void tell_end(const struct sim_planned *planned, const struct sim_host *host, bool held)
 {
     const struct fault_spec *spec = planned->spec;
@@ -283,6 +283,16 @@ double sim_schedule_passed(const struct sim_schedule *schedule)
     return (double)(schedule->sim->queue.now_us - schedule->begun_us) / (double)schedule->time_us;
 }
 
+/* They do not hold the process that comes after it. */
+static void forget_pauses(struct sim_schedule *schedule, uint32_t node)
+{
+    for (size_t i = 0; i < schedule->count; i++) {
+        struct sim_planned *planned = &schedule->planned[i];
+        for (uint32_t k = 0; planned->spec->kind == FAULT_PAUSE && k < planned->count; k++)
+            if (planned->nodes[k] == node) planned->nodes[k] = planned->nodes[--planned->count];
+    }
+}
+
 static void strike(struct parley_sim *sim, void *arg)
 {
     struct sim_planned *planned = arg;
@@ -295,8 +305,11 @@ static void strike(struct parley_sim *sim, void *arg)
     planned->last = (by_budget ? spec->when.share : progress) + spec->lasting.share;
     tell_begin(planned);
     if (spec->target == FAULT_GROUPS) separate(sim, spec, true);
-    for (uint32_t i = 0; i < planned->count; i++)
+    for (uint32_t i = 0; i < planned->count; i++) {
+        bool dies = spec->kind == FAULT_KILL || spec->kind == FAULT_RESTART;
+        if (dies) forget_pauses(schedule, planned->nodes[i]);
         strike_node(sim, spec, planned->nodes[i], true);
+    }
     int error = plan_end(planned);
     if (error) sim_fail(sim, error, "no memory for a fault");
 }

@@ -191,11 +191,17 @@ wait $run
 grep -q 'n1 goes on' err
 grep -q 'n2 is still stopped, and the others have ended: it is killed' err
 
-# Who stands still can't be stopped again, and so isn't woken by the end of that.
+# Of two pauses that hold a node the last end wakes it; who stands still can be killed.
 end asleep
 [ "$status $(value ok) $(value live) $(value agreed)" = "0 true 2 2" ]
-grep -q "fault: pause: nothing happens, as no such node is running" out
+[ "$(grep -c '"kind":"pause"' json)" -eq 2 ]
+[ -z "$(sed -n '/"kind":"resume"/p' json)" ]
 cd ..
+"$parley" run -n 3 --epochs 40 --model mlp:64 --fault pause:n1@20%+200ms --fault pause:n1@20%+100ms \
+    --fault pause:n2@20% --fault kill:n2@40% --json json > out
+[ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
+[ "$(grep -c '"kind":"resume","target":"n1"' json) $(grep -c '"kind":"kill","target":"n2"' json)" = "1 1" ]
+[ "$(grep '"target":"n1"' json | tail -n 1 | grep -c resume)" -eq 1 ]
 
 # Who wakes when the others have gone agrees alone: what they agreed on stays, its own model stands
 # beside it, and no record says that anybody else held that.

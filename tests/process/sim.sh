@@ -78,6 +78,8 @@ gone 3 'pause:n2@20%+60s'
 gone 3 'pause:n2@20%+60s kill:n1@40s'
 gone 3 'pause:n2@20%+2h kill:n1@90m'
 gone 0 'pause:n2@20%'
+# A pause ends with the process that it holds: it does not lengthen one of the next process.
+gone 0 'pause:n2@10%+60s restart:n2@20%+100ms pause:n2@60%+100ms'
 
 # The clock stops when the last node ends, not with what the network still had to give up.
 "$parley" sim --nodes 4 --steps 50 --model quadratic:20 --strategy allreduce -q --json last > said 2>&1 ||

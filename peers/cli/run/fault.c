@@ -48,7 +48,7 @@ static bool can_be_hit(const struct child *child, const struct fault_spec *spec)
 {
     if (spec->target == FAULT_NAME && strcmp(child->name, spec->name) != 0) return false;
     if (child->killed) return spec->target == FAULT_NAME && spec->kind == FAULT_RESTART;
-    return child->running && !child->paused;
+    return child->running;
 }
 
 /* Whom it hits; those that are gone are left out. */
@@ -131,11 +131,23 @@ static void say_pace(struct child *child, enum fault_kind kind, const struct fau
     child_say(child, text);
 }
 
+/* They do not hold the process that comes after it. */
+static void forget_pauses(struct run *run, const struct child *child)
+{
+    for (size_t i = 0; i < run->settings->faults.count; i++) {
+        struct plan *plan = &run->plans[i];
+        for (uint32_t k = 0; plan->spec->kind == FAULT_PAUSE && k < plan->count; k++)
+            if (&run->children[plan->targets[k]] == child)
+                plan->targets[k] = plan->targets[--plan->count];
+    }
+}
+
 static void strike(struct run *run, struct plan *plan, struct child *child)
 {
     switch (plan->spec->kind) {
     case FAULT_KILL:
     case FAULT_RESTART:
+        forget_pauses(run, child);
         child->killed = true;
         child->again = plan->spec->kind == FAULT_RESTART;
         child_signal(child, SIGKILL);
@@ -185,7 +197,7 @@ static void end(struct run *run, struct plan *plan, struct child *child)
         tell(run, "start", child->name);
         break;
     case FAULT_PAUSE:
-        if (!child->paused) return;
+        if (!child->paused || still(run, kind, child)) return;
         child->paused = false;
         child_signal(child, SIGCONT);
         tell(run, "resume", child->name);
