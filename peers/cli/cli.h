@@ -62,10 +62,9 @@ void say_clear(void);
 void say_drawn(const char *text);
 bool say_is_behind(void);
 
-/* say.c: whether the file lacks some of what was written to it, up to now; then it is said, by this
- * name, behind the flag that gave it ("--json: ") or "". A pipe whose reader has gone is no
- * failure. */
-bool say_unwritten(FILE *file, const char *flag, const char *name);
+/* say.c: whether stdout lacks some of what was written to it, up to now; then it is said. A reader
+ * that has gone is no failure. */
+bool say_unwritten(void);
 
 /* say.c: the exit status of `error`, whose line (or else its text) is said. */
 int say_failure(int error, const char *why);

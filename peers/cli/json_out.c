@@ -18,40 +18,39 @@ static int refuse(const char *path, int error, const char *why)
 
 /* Empties the file only once it is nobody else's: a node may write there, which a second start with
  * the same command line must not harm. File systems that have no locks do without. */
-static bool claim(int fd)
+static int claim(int fd, const char *path)
 {
     struct stat about;
-    if (fstat(fd, &about)) return false;
-    if (!S_ISREG(about.st_mode)) return true;
-    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
-    return ftruncate(fd, 0) == 0;
+    if (fstat(fd, &about)) return refuse(path, PARLEY_EUSAGE, strerror(errno));
+    if (!S_ISREG(about.st_mode)) return 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return refuse(path, PARLEY_EUSAGE,
+                      "is being written by another process; give each a file of its own");
+    return ftruncate(fd, 0) ? refuse(path, PARLEY_EUSAGE, strerror(errno)) : 0;
 }
 
 /* O_APPEND: who empties the file while it is written, as logrotate's copytruncate does, gets the
  * next line at its start, not behind a hole. */
-static int open_file(struct json_out *out, const char *path)
+static int open_file(const char *path, int *fd)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), code;
-    if (fd >= 0 && claim(fd)) out->file = fdopen(fd, "w");
-    if (out->file) return 0;
-    code = errno;
-    if (fd >= 0) close(fd);
-    return refuse(path, PARLEY_EUSAGE,
-                  code == EWOULDBLOCK
-                      ? "is being written by another process; give each a file of its own"
-                      : strerror(code));
+    *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (*fd < 0) return refuse(path, PARLEY_EUSAGE, strerror(errno));
+    int error = claim(*fd, path);
+    if (error) close(*fd);
+    return error;
 }
 
 int json_out_open(struct json_out *out, const char *path, writer_lost lost, void *context)
 {
-    *out = (struct json_out){0};
+    *out = (struct json_out){.fd = -1};
     if (!path) return 0;
     if (strcmp(path, "-") == 0)
-        out->file = stdout;
-    else if (open_file(out, path))
+        out->fd = STDOUT_FILENO;
+    else if (open_file(path, &out->fd))
         return PARLEY_EUSAGE;
-    out->writer = writer_new(out->file, lost, context);
+    out->writer = writer_new(out->fd, lost, context);
     if (out->writer) return 0;
+    if (out->fd != STDOUT_FILENO) close(out->fd);
     return refuse(path, PARLEY_EFAIL, WRITER_NONE);
 }
 
@@ -62,9 +61,9 @@ void json_out_put(struct json_out *out, const char *line, size_t size, bool must
 
 int json_out_close(struct json_out *out, const char *path)
 {
-    writer_free(out->writer);
-    if (!out->file || out->file == stdout) return 0;
-    bool lost = say_unwritten(out->file, "--json: ", path);
-    fclose(out->file);
-    return lost ? PARLEY_EFAIL : 0;
+    if (!out->writer) return 0;
+    int cause = writer_free(out->writer);
+    if (out->fd != STDOUT_FILENO && close(out->fd) && !cause) cause = errno;
+    if (cause == 0 || cause == EPIPE) return 0; /* whose reader has gone wants no more */
+    return refuse(path, PARLEY_EFAIL, strerror(cause));
 }

@@ -8,7 +8,7 @@
 #include "writer.h"
 
 struct json_out {
-    FILE *file; /* NULL: none is wanted */
+    int fd; /* -1: none is wanted */
     struct writer *writer;
 };
 

@@ -187,7 +187,7 @@ int main(int argc, char **argv)
     if (!error) error = check_out(&settings, why);
     if (!error && settings.note[0]) say(PARLEY_LOG_INFO, "%s", settings.note);
     int status = error ? say_failure(error, why) : dispatch(&settings);
-    bool lost = say_unwritten(stdout, "", "stdout"); /* for all that print there */
+    bool lost = say_unwritten(); /* for all that print there */
     settings_close(&settings);
     free(bytes);
     return status == 0 && lost ? 1 : status;

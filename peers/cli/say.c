@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,7 +92,7 @@ static char *lost_text(void *unused, uint64_t lines)
 
 int say_start(void)
 {
-    writer = writer_new(stderr, lost_text, NULL);
+    writer = writer_new(STDERR_FILENO, lost_text, NULL);
     return writer ? 0 : say_failure(PARLEY_EFAIL, WRITER_NONE);
 }
 
@@ -180,14 +180,13 @@ bool say_is_behind(void)
     return writer && writer_is_behind(writer);
 }
 
-bool say_unwritten(FILE *file, const char *flag, const char *name)
+bool say_unwritten(void)
 {
-    struct stat stat;
-    bool pipe = !fstat(fileno(file), &stat) && (S_ISFIFO(stat.st_mode) || S_ISSOCK(stat.st_mode));
-    int cause = fflush(file) == EOF ? errno : 0;
-    if (!ferror(file) || pipe) return false;
-    say(PARLEY_LOG_ERROR, "%s%s: %s", flag, name,
-        cause ? strerror(cause) : "not all of it could be written");
+    struct pollfd reader = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    int cause = fflush(stdout) == EOF ? errno : 0;
+    bool gone = poll(&reader, 1, 0) > 0 && reader.revents & (POLLERR | POLLHUP);
+    if (!ferror(stdout) || gone) return false;
+    say(PARLEY_LOG_ERROR, "stdout: %s", cause ? strerror(cause) : "not all of it could be written");
     return true;
 }
 

@@ -4,18 +4,20 @@
  */
 #include "writer.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "quiet.h"
 
 enum { RING_BYTES = WRITER_BYTES + WRITER_BYTES_MUST, BRIEFLY_US = 100000, BRIEFLY_TIMES = 50 };
+#define AGAIN_NS UINT64_C(1000000000)
 
 struct writer {
-    FILE *file;
-    int fd; /* the file's */
+    int fd;
     writer_lost lost_text;
     void *context;
     uv_thread_t thread;
@@ -23,6 +25,7 @@ struct writer {
     uv_cond_t changed;
     size_t start, size; /* what waits, in the ring */
     uint64_t lost;      /* lines, behind what waits */
+    int error;          /* the errno of the last write; 0: it went well */
     bool ends;
     char ring[RING_BYTES];
 };
@@ -51,18 +54,16 @@ static bool tell_lost(struct writer *writer)
     return told;
 }
 
-bool writer_put(struct writer *writer, const char *text, size_t size, bool must)
+void writer_put(struct writer *writer, const char *text, size_t size, bool must)
 {
     uv_mutex_lock(&writer->lock);
     if (must || writer->size == 0) tell_lost(writer);
     size_t room = must ? RING_BYTES : WRITER_BYTES;
-    bool fits = writer->lost == 0 && writer->size <= room && size <= room - writer->size;
-    if (fits)
+    if (writer->lost == 0 && writer->size <= room && size <= room - writer->size)
         append(writer, text, size);
     else
         writer->lost++;
     uv_mutex_unlock(&writer->lock);
-    return fits;
 }
 
 bool writer_is_behind(struct writer *writer)
@@ -77,7 +78,7 @@ static void wait_for(struct writer *writer, uint64_t most_us)
 {
     uint64_t start_ns = uv_hrtime(), past_ns = 0;
     uv_mutex_lock(&writer->lock);
-    while ((writer->size > 0 || tell_lost(writer)) && past_ns / 1000 < most_us) {
+    while (!writer->error && (writer->size > 0 || tell_lost(writer)) && past_ns / 1000 < most_us) {
         if (most_us == UINT64_MAX)
             uv_cond_wait(&writer->changed, &writer->lock);
         else
@@ -115,6 +116,20 @@ static size_t look(const struct writer *writer, char chunk[PIPE_BUF])
     return size;
 }
 
+/* Negated: an errno. Who shares the file may have set O_NONBLOCK. */
+static ssize_t write_some(int fd, const char *chunk, size_t size)
+{
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
+    for (;;) {
+        ssize_t written = write(fd, chunk, size);
+        if (written >= 0) return written;
+        if (errno == EAGAIN)
+            (void)poll(&file, 1, -1);
+        else if (errno != EINTR)
+            return -errno;
+    }
+}
+
 static void write_all(void *argument)
 {
     struct writer *writer = argument;
@@ -123,30 +138,34 @@ static void write_all(void *argument)
     for (;;) {
         while (writer->size == 0 && !writer->ends)
             uv_cond_wait(&writer->changed, &writer->lock);
-        if (writer->size == 0) break;
+        if (writer->size == 0 && !tell_lost(writer)) break;
         size_t size = look(writer, chunk);
         uv_mutex_unlock(&writer->lock);
-        fwrite(chunk, 1, size, writer->file);
-        fflush(writer->file);
+        ssize_t written = write_some(writer->fd, chunk, size);
         uv_mutex_lock(&writer->lock);
-        writer->size -= size;
-        /* From its start again: where nobody lags, little of the ring is ever touched. */
-        writer->start = writer->size > 0 ? (writer->start + size) % RING_BYTES : 0;
-        if (writer->size == 0) uv_cond_broadcast(&writer->changed);
+        writer->error = written < 0 ? (int)-written : 0;
+        if (written > 0) {
+            writer->size -= (size_t)written;
+            /* From its start again: where nobody lags, little of the ring is ever touched. */
+            writer->start = writer->size > 0 ? (writer->start + (size_t)written) % RING_BYTES : 0;
+        }
+        if (writer->size == 0 || writer->error) uv_cond_broadcast(&writer->changed);
+        if (writer->error && writer->ends) break;
+        if (writer->error) uv_cond_timedwait(&writer->changed, &writer->lock, AGAIN_NS);
     }
     uv_mutex_unlock(&writer->lock);
 }
 
-struct writer *writer_new(FILE *file, writer_lost lost, void *context)
+struct writer *writer_new(int fd, writer_lost lost, void *context)
 {
     struct writer *writer = malloc(sizeof *writer);
     if (!writer) return NULL;
-    writer->file = file;
-    writer->fd = fileno(file);
+    writer->fd = fd;
     writer->lost_text = lost;
     writer->context = context;
     writer->start = writer->size = 0;
     writer->lost = 0;
+    writer->error = 0;
     writer->ends = false;
     if (uv_mutex_init(&writer->lock)) goto no_lock;
     if (uv_cond_init(&writer->changed)) goto no_cond;
@@ -161,9 +180,9 @@ no_lock:
     return NULL;
 }
 
-void writer_free(struct writer *writer)
+int writer_free(struct writer *writer)
 {
-    if (!writer) return;
+    if (!writer) return 0;
     writer_wait(writer);
     uv_mutex_lock(&writer->lock);
     writer->ends = true;
@@ -172,5 +191,7 @@ void writer_free(struct writer *writer)
     uv_thread_join(&writer->thread);
     uv_cond_destroy(&writer->changed);
     uv_mutex_destroy(&writer->lock);
+    int error = writer->error;
     free(writer);
+    return error;
 }

@@ -33,7 +33,7 @@ static double trained_s(const struct node *node)
 
 static void tell(struct node *node, struct report_line *line)
 {
-    if (!node->json.file) return;
+    if (node->json.fd < 0) return;
     line->t = seconds(node);
     line->node = node_name(node);
     char *text = report_line_text(line);
@@ -383,7 +383,7 @@ void node_report_end(struct node *node, const struct parley_result *result, doub
                       .test_samples = node->job.data.test.count},
     };
     tell(node, &line);
-    if (node->json.file != stdout) print_summary(node, result, accuracy, loss, digest);
+    if (node->json.fd != STDOUT_FILENO) print_summary(node, result, accuracy, loss, digest);
 }
 
 void node_report_error(struct node *node, int error, const char *message)
@@ -400,7 +400,7 @@ void node_report_error(struct node *node, int error, const char *message)
                      .hint = node_hint(error, message)},
     };
     tell(node, &line);
-    if (!node->controlled || !node->json.file) {
+    if (!node->controlled || node->json.fd < 0) {
         say(PARLEY_LOG_ERROR, "%s", message);
         if (line.as.error.hint) say(PARLEY_LOG_ERROR, "hint: %s", line.as.error.hint);
     }

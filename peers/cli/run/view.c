@@ -408,7 +408,7 @@ int run_view_end(struct run *run)
     sum->wall_s = run_seconds(run);
     sum->time_to_target_s = run->target_us ? (double)(run->target_us - run->start_us) / 1e6 : NAN;
     run_tell(run, &line);
-    if (run->json.file != stdout && !run->failed) print_summary(run, sum);
+    if (run->json.fd != STDOUT_FILENO && !run->failed) print_summary(run, sum);
     if (!run->failed) say_troubles(run);
     size_t left = run_faults_left(run);
     if (!run->failed && left > 0)
