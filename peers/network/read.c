@@ -171,8 +171,7 @@ static void greet(struct conn *conn)
 static void unseal(struct conn *conn, const void *bytes, size_t size)
 {
     ssize_t got;
-    if (!conn->answered)
-        conn->foreign = size >= 2 && !tls_is_spoken(bytes, size) && !tls_is_asked(bytes, size);
+    if (!conn->answered) conn->foreign = !tls_may_begin(*(const uint8_t *)bytes);
     conn->answered = true;
     tls_feed(conn->tls, bytes, size);
     do {

@@ -336,6 +336,11 @@ bool tls_is_asked(const uint8_t *bytes, size_t size)
     return size >= 2 && bytes[0] == SSL3_RT_HANDSHAKE && bytes[1] == SSL3_VERSION_MAJOR;
 }
 
+bool tls_may_begin(uint8_t first)
+{
+    return first == SSL3_RT_ALERT || first == SSL3_RT_HANDSHAKE;
+}
+
 const char *tls_unproved(bool keyed, bool spoken)
 {
     if (!spoken) return "the connection ended in the handshake: has it no cluster key?";

@@ -61,6 +61,8 @@ bool tls_is_up(const struct tls_end *end);
 bool tls_is_spoken(const uint8_t *bytes, size_t size);
 /* And so those of one with a key, which dials. */
 bool tls_is_asked(const uint8_t *bytes, size_t size);
+/* Whether either may begin with that byte. */
+bool tls_may_begin(uint8_t first);
 
 /* Why a peer has not proved our key. keyed: we have one; spoken: it has spoken of keys, and not
  * just closed the connection. */
