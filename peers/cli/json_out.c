@@ -16,6 +16,16 @@ static int refuse(const char *path, int error, const char *why)
     return error;
 }
 
+/* Nothing is in it, or JSON lines are: a file of another kind was named by mistake. */
+static bool may_be_emptied(const char *path)
+{
+    char first = '{';
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool may = fd >= 0 && read(fd, &first, 1) >= 0 && first == '{';
+    if (fd >= 0) close(fd);
+    return may;
+}
+
 /* Empties the file only once it is nobody else's: a node may write there, which a second start with
  * the same command line must not harm. File systems that have no locks do without. */
 static int claim(int fd, const char *path)
@@ -26,6 +36,9 @@ static int claim(int fd, const char *path)
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return refuse(path, PARLEY_EUSAGE,
                       "is being written by another process; give each a file of its own");
+    if (about.st_size > 0 && !may_be_emptied(path))
+        return refuse(path, PARLEY_EUSAGE,
+                      "is there, and has no JSON lines to be replaced; name another file");
     return ftruncate(fd, 0) ? refuse(path, PARLEY_EUSAGE, strerror(errno)) : 0;
 }
 
@@ -65,5 +78,7 @@ int json_out_close(struct json_out *out, const char *path)
     int cause = writer_free(out->writer);
     if (out->fd != STDOUT_FILENO && close(out->fd) && !cause) cause = errno;
     if (cause == 0 || cause == EPIPE) return 0; /* whose reader has gone wants no more */
-    return refuse(path, PARLEY_EFAIL, strerror(cause));
+    if (out->fd != STDOUT_FILENO) return refuse(path, PARLEY_EFAIL, strerror(cause));
+    say(PARLEY_LOG_ERROR, "stdout: %s", strerror(cause));
+    return PARLEY_EFAIL;
 }

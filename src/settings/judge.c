@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file/record.h"
 #include "parley/config.h"
 
 int judge_refuse(char *why, const char *format, ...)
@@ -248,37 +249,69 @@ static int judge_checkpoint(const struct settings *settings, char *why)
                         "--checkpoint: needs --name NAME, by which the node finds its files again");
 }
 
-static const char *without_dot(const char *path)
+/* A file that an option names; `path` ends after `length`. */
+struct place {
+    enum option_id id;
+    const char *path; /* NULL: none */
+    size_t length;
+};
+
+static struct place place_of(enum option_id id, const char *path)
 {
-    while (strncmp(path, "./", 2) == 0)
+    while (path && strncmp(path, "./", 2) == 0)
         path += 2;
-    return path;
+    return (struct place){id, path, path ? strlen(path) : 0};
 }
 
-/* Each would overwrite what the other has written; a device keeps nothing, and "-" is stdout for
- * --json, --csv and --curves, which --out never writes to. */
-static int judge_outputs(const struct settings *settings, char *why)
+/* Of csv:FILE,label=y the file; digits is none. */
+static struct place place_of_spec(enum option_id id, const char *spec)
 {
-    const struct {
-        enum option_id id;
-        const char *path;
-    } outputs[] = {{OPTION_ID_OUT, settings->out},       {OPTION_ID_JSON, settings->json},
-                   {OPTION_ID_CSV, settings->csv},       {OPTION_ID_CURVES, settings->curves},
-                   {OPTION_ID_REPORT, settings->report}, {OPTION_ID_TALLY, settings->tally}};
-    if (settings->out && strcmp(settings->out, "-") == 0)
+    const char *kind = spec ? strchr(spec, ':') : NULL;
+    struct place place = place_of(id, kind ? kind + 1 : NULL);
+    if (kind) place.length = strcspn(place.path, ",");
+    return place;
+}
+
+/* A device keeps nothing, and "-" is stdout for --json, --csv and --curves, which --out never
+ * writes to. */
+static bool is_same(const struct place *one, const struct place *other)
+{
+    if (!one->path || !other->path || one->length != other->length) return false;
+    bool apart = one->id == OPTION_ID_OUT && strcmp(other->path, "-") == 0;
+    return !apart && strncmp(one->path, "/dev/", strlen("/dev/")) != 0 &&
+           strncmp(one->path, other->path, one->length) == 0;
+}
+
+/* What is written would take the place of what was read, or of what another option has written. */
+static int judge_outputs(const struct settings *s, char *why)
+{
+    char record[1024] = "";
+    if (s->out) snprintf(record, sizeof record, "%s" RECORD_SUFFIX, s->out);
+    const struct place read[] = {
+        place_of(OPTION_ID_CONFIG, s->config),    place_of(OPTION_ID_CLUSTER_KEY, s->cluster_key),
+        place_of(OPTION_ID_PEERS, s->peers_file), place_of_spec(OPTION_ID_DATA, s->data),
+        place_of_spec(OPTION_ID_TEST, s->test),   place_of_spec(OPTION_ID_TOPOLOGY, s->topology)};
+    const struct place written[] = {
+        place_of(OPTION_ID_OUT, s->out),       place_of(OPTION_ID_OUT, record),
+        place_of(OPTION_ID_JSON, s->json),     place_of(OPTION_ID_CSV, s->csv),
+        place_of(OPTION_ID_CURVES, s->curves), place_of(OPTION_ID_REPORT, s->report),
+        place_of(OPTION_ID_TALLY, s->tally)};
+    if (s->out && strcmp(s->out, "-") == 0)
         return judge_refuse(
             why, "--out: \"-\": a model is not written to stdout; name a file (./- is one)");
-    for (size_t b = 1; b < sizeof outputs / sizeof *outputs; b++)
-        for (size_t a = 0; a < b; a++) {
-            const char *one = outputs[a].path, *other = outputs[b].path;
-            bool apart = outputs[a].id == OPTION_ID_OUT && other && strcmp(other, "-") == 0;
-            if (!one || !other || apart || strncmp(one, "/dev/", strlen("/dev/")) == 0 ||
-                strcmp(without_dot(one), without_dot(other)) != 0)
-                continue;
-            return judge_refuse(
-                why, "--%s and --%s: both write to \"%.400s\"; give each a name of its own",
-                option_info(outputs[a].id)->name, option_info(outputs[b].id)->name, other);
-        }
+    for (size_t b = 0; b < sizeof written / sizeof *written; b++) {
+        const char *name = option_info(written[b].id)->name;
+        const char *text = s->values[written[b].id].text;
+        for (size_t a = 0; a < sizeof read / sizeof *read; a++)
+            if (is_same(&read[a], &written[b]))
+                return judge_refuse(why, "--%s: \"%.400s\" is read, by --%s; name another file",
+                                    name, text, option_info(read[a].id)->name);
+        for (size_t a = 0; a < b; a++)
+            if (is_same(&written[a], &written[b]))
+                return judge_refuse(
+                    why, "--%s and --%s: both write to \"%.400s\"; give each a name of its own",
+                    option_info(written[a].id)->name, name, text);
+    }
     return 0;
 }
 

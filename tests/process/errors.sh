@@ -190,6 +190,16 @@ for how in node run sim; do expect 2 '--out and --json: both write to "./x"' $ho
 for how in node run sim check; do expect 2 '--out: "-": a model is not written to stdout' $how --steps 3 --out -; done
 expect 0 '"summary"' sim --steps 3 --model softmax --json - --out ./-
 expect 2 '--out and --json: both write' run --steps 3 --json parley-model.safetensors
+expect 2 '--out and --json: both write' run --steps 3 --out x --json x.agreement.json
+# What is read is not written over, nor is a file of another kind emptied for JSON lines.
+expect 2 '--json: "t.csv" is read, by --data; name another file' run --data csv:./t.csv,label=y --json t.csv
+expect 2 '--csv: "t.csv" is read, by --test' sim -n 2,3 --data csv:u.csv --test csv:t.csv --csv t.csv
+expect 2 '--csv: "g" is read, by --topology' sim -n 2,3 --topology file:g --csv g
+expect 0 'agreed' sim --steps 3 --model softmax --data digits --json digits
+expect 2 '--json: "./key" is read, by --cluster-key' node --cluster-key key --json ./key
+echo 'no JSON' > kept.txt
+for how in node run; do expect 2 '--json: kept.txt: is there, and has no JSON lines' $how --steps 3 --json kept.txt; done
+[ "$(cat kept.txt)" = 'no JSON' ] || fail '--json has emptied another file'
 expect 2 '--json and --csv: both write to "-"' sim --steps 3 --nodes 2,3 --json - --csv -
 expect 2 '--csv and --curves: both write to "-"' sim --steps 3 --csv - --curves -
 expect 2 '--csv and --report: both write' sim --steps 3 --csv x.html --report x.html
@@ -199,10 +209,10 @@ expect 2 '--seed asks for several' sim --steps 3 --seed 1..2 --out model
 expect 2 '"quadratic:8" (--model) is none' sim --model quadratic:8 --out model
 for how in node run sim; do expect 2 '--json: nodir/x: No such file' $how --steps 3 --model softmax --json nodir/x; done
 # Who can't write what was asked for says so once, and ends with 1 if the run itself went well.
-lost=': /dev/full: not all of it could be written'
-expect 1 "--json$lost" node --steps 3 --model softmax --json /dev/full
-expect 1 "--json$lost" run --steps 3 --model softmax --json /dev/full
-expect 4 "--json$lost" node --join 127.0.0.1:1 --join-timeout 1ms --json /dev/full
+full='--json: /dev/full: No space left on device' lost=': /dev/full: not all of it could be written'
+expect 1 "$full" node --steps 3 --model softmax --json /dev/full
+expect 1 "$full" run --steps 3 --model softmax --json /dev/full
+expect 4 "$full" node --join 127.0.0.1:1 --join-timeout 1ms --json /dev/full
 expect 1 "--json$lost" sim --nodes 2 --steps 3 --model softmax --json /dev/full
 expect 1 "--json$lost" sim --nodes 2,3 --steps 3 --model softmax --json /dev/full
 expect 1 "--csv$lost" sim --nodes 2,3 --steps 3 --model softmax --csv /dev/full
