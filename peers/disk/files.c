@@ -196,7 +196,9 @@ int files_check_place(const char *path, char *why, size_t size)
                  NAME_MAX - NAME_BYTES, path);
         return PARLEY_EUSAGE;
     }
-    if (!access(folder, W_OK | X_OK)) return PARLEY_OK;
+    bool gone = !stat(folder, &status) && status.st_nlink == 0; /* while this process is in it */
+    if (gone) errno = ENOENT;
+    if (!gone && !access(folder, W_OK | X_OK)) return PARLEY_OK;
     snprintf(why, size, "no file can be made in %.800s: %s",
              strcmp(folder, ".") == 0 ? "this folder" : folder, strerror(errno));
     return PARLEY_EUSAGE;
