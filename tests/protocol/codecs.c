@@ -36,16 +36,7 @@ Test(codecs, the_mean_holds_and_the_end_agrees_to_the_bit_whatever_is_lost_and_c
     for (int c = 0; c < CODECS; c++) {
         struct coded coded = {.codec = codecs[c]};
         struct parley_sim *sim = coded_scene(&coded, 8, 64, 300);
-        struct rng rng = rng_init((uint64_t)c, 7);
-        scene_train(sim, 8);
-        for (int cut = 0; cut < 100; cut++) {
-            uint32_t a = rng_below(&rng, 8), b = (a + 1 + rng_below(&rng, 7)) % 8;
-            parley_sim_disconnect(sim, a, b);
-            scene_run(sim, 5000 + rng_below(&rng, 20000));
-        }
-        scene_agree(sim, 8, 0);
-        cr_assert_leq(parley_sim_mass_error(sim), 1e-6, "%s: %g", codecs[c],
-                      parley_sim_mass_error(sim));
+        scene_cut(sim, 8, 100, (uint64_t)c);
         parley_sim_free(sim);
     }
 }
@@ -106,7 +97,6 @@ Test(codecs, further_vectors_are_averaged_with_the_model)
         struct coded coded = {some[c], 7, UINT32_MAX};
         static double before[PARAMETERS], after[PARAMETERS];
         double spread_sq, left_sq;
-        struct rng rng = rng_init((uint64_t)c, 8);
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 8,
                                                                     .parameters = PARAMETERS,
                                                                     .vectors = 2,
@@ -116,11 +106,7 @@ Test(codecs, further_vectors_are_averaged_with_the_model)
                                                                     .arg = &coded});
         scene_train(sim, 8);
         second_vector(sim, before, &spread_sq);
-        for (int cut = 0; cut < 200; cut++) {
-            uint32_t a = rng_below(&rng, 8), b = (a + 1 + rng_below(&rng, 7)) % 8;
-            parley_sim_disconnect(sim, a, b);
-            scene_run(sim, 2000 + rng_below(&rng, 8000));
-        }
+        scene_break(sim, 8, 200, (uint64_t)c);
         scene_agree(sim, 8, 0);
         second_vector(sim, after, &left_sq);
         cr_assert_lt(left_sq, 0.01 * spread_sq, "%s: %g of %g", some[c], left_sq, spread_sq);

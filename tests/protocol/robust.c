@@ -62,13 +62,8 @@ Test(robust, clipped_differences_leave_the_mean_where_it_was)
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct clipped clipped = {true, UINT32_MAX};
         struct parley_sim *sim = trained(&clipped, seed);
-        struct rng rng = rng_init(seed, 9);
         double before = parley_sim_spread(sim);
-        for (int cut = 0; cut < 100; cut++) {
-            uint32_t a = rng_below(&rng, NODES), b = (a + 1 + rng_below(&rng, NODES - 1)) % NODES;
-            parley_sim_disconnect(sim, a, b);
-            scene_run(sim, 5000 + rng_below(&rng, 20000));
-        }
+        scene_break(sim, NODES, 100, seed);
         scene_until(sim, NODES, parley_sim_quiet, NULL, 20);
         cr_assert_leq(parley_sim_mass_error(sim), 1e-6, "%g", parley_sim_mass_error(sim));
         cr_assert_lt(parley_sim_spread(sim), 1e-2 * before);
