@@ -1,6 +1,5 @@
 /* train_step.c: a step of the trainer is what float64 says, whole or in halves, and momenta follow
  * averaging. */
-#include "kernels/layers/flush.h"
 #include "trainer_bench.h"
 
 static double relative_distance(const float *x, const double *reference, int n)
