@@ -38,8 +38,8 @@ static inline const struct slot *responder(const struct lone *lone)
     return &lone->node->exchange.slots[RESPONDER];
 }
 
-/* A peer that trains, so that it may be exchanged with, but has as many models as it likes. */
-static inline uint32_t training_peer(struct lone *lone, const char *name, uint64_t boot)
+/* A peer whose HELLO was taken. */
+static inline uint32_t accepted_peer(struct lone *lone, const char *name, uint64_t boot)
 {
     uint32_t conn = lone_peer(lone, name, boot);
     cr_assert_eq(lone->conns[conn], LONE_OPEN);

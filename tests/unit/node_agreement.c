@@ -38,7 +38,7 @@ static struct lone *asking_node(struct parley_config *config, uint32_t *conn)
     config->settle_timeout_us = 20000000;
     config->progress_timeout_us = 60000000;
     struct lone *lone = training_node(config);
-    *conn = training_peer(lone, "a", 1);
+    *conn = accepted_peer(lone, "a", 1);
     say_proposes(lone, *conn, 1, other_digest);
     for (int i = 0; i < 30 && lone->node->fetch.state != FETCH_ASKED; i++)
         keep_alive(lone, *conn);
@@ -62,7 +62,7 @@ Test(node_agreement, who_gives_another_model_than_it_announced_is_not_trusted)
     cr_assert_eq(self->distrusts[MESSAGE_DISTRUSTS_MAX - 1], 1);
     cr_assert(lone->ops_count == 0 && self->phase == PARLEY_PHASE_PROPOSED, "it is not written");
     cr_assert_eq(memcmp(self->digest, own_digest, sizeof self->digest), 0);
-    uint32_t b = training_peer(lone, "b", 2);
+    uint32_t b = accepted_peer(lone, "b", 2);
     lone_run(lone, 200000);
     cr_assert_neq(lone->node->fetch.state, FETCH_ASKED, "one of two is not most");
     lone_listen(lone, b);
@@ -102,7 +102,7 @@ Test(node_agreement, who_was_picked_before_all_proposed_anew_is_trusted_while_th
     config.settle_timeout_us = 20000000;
     config.progress_timeout_us = 60000000;
     struct lone *lone = training_node(&config);
-    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
     say_proposes(lone, a, 1, other_digest);
     say_proposes(lone, b, 2, third_digest);
     const struct record *self = record_of(lone->node, 0);
@@ -132,7 +132,7 @@ Test(node_agreement, after_a_slow_write_a_node_is_no_more_patient_than_before)
     config.progress_timeout_us = 60000000;
     struct lone *lone = training_node(&config);
     const struct record *self = record_of(lone->node, 0);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     say_proposes(lone, conn, 1, own_digest);
     for (int i = 0; i < 60; i++) {
         while (lone->ops_count > 0 && lone->ops[0].type != PARLEY_UPDATE_WRITE)
@@ -240,7 +240,7 @@ Test(node_agreement, who_asks_for_the_model_again_and_again_keeps_no_place_from_
         for (uint32_t i = 0; i < under_way; i++)
             lone_done(lone, 0); /* of the model that it does not want any more */
     }
-    uint32_t other = training_peer(lone, "b", 2);
+    uint32_t other = accepted_peer(lone, "b", 2);
     lone_listen(lone, other);
     lone_say(lone, other, WIRE_FETCH, &fetch);
     cr_assert(lone_heard(lone, WIRE_FETCHED, &answer) && answer.ok);
@@ -261,7 +261,7 @@ static uint32_t served_of_six(uint64_t parameters)
     struct message_fetch fetch = {.sequence = 1, .by_digest = true}, answer;
     memcpy(fetch.digest, own_digest, sizeof fetch.digest);
     for (uint32_t i = 1; i < 6; i++)
-        conns[i] = training_peer(lone, (char[]){(char)('a' + i), 0}, i + 1);
+        conns[i] = accepted_peer(lone, (char[]){(char)('a' + i), 0}, i + 1);
     for (uint32_t i = 0; i < 6; i++) {
         lone_listen(lone, conns[i]);
         lone_say(lone, conns[i], WIRE_FETCH, &fetch);

@@ -6,7 +6,7 @@ Test(node_exchange, floats_that_nobody_wants_are_read_and_dropped)
 {
     /* Proves that a stream of an exchange that ended costs nothing but reading it. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     for (int kind = 0; kind <= WIRE_STREAM_STRATEGY + 1; kind++)
         say_chunk(lone, conn, (enum wire_stream)kind, 3, 0, true);
     cr_assert_eq(lone->conns[conn], LONE_OPEN);
@@ -17,7 +17,7 @@ Test(node_exchange, who_waits_for_its_trainer_says_so_to_who_waits_for_it)
 {
     /* Proves that a step that takes long does not look like a peer that is gone. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = 7}, alive;
     lone_say(lone, conn, WIRE_OFFER, &m);
     cr_assert_eq(responder(lone)->state, SLOT_TAKING);
@@ -38,7 +38,7 @@ Test(node_exchange, what_is_awaited_is_the_rest_of_a_wanted_chunk_and_nothing_el
     /* A driver that reads floats right to their place writes where STORE would, and only then. */
     static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "ann", 77), buffer = 99;
+    uint32_t conn = accepted_peer(lone, "ann", 77), buffer = 99;
     uint64_t offset = 99;
     struct message_exchange m = {.sequence = 7};
     struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
@@ -70,7 +70,7 @@ Test(node_exchange, what_is_awaited_aside_is_the_rest_of_a_chunk_that_comes_so)
     /* A driver fetches as many floats from elsewhere, and of no other chunk. */
     static uint8_t bytes[WIRE_CHUNK_HEAD_BYTES + 1200];
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct wire_chunk chunk = {.kind = WIRE_STREAM_OFFER, .sequence = 7};
     for (uint32_t aside = 0; aside < 2; aside++) {
         wire_chunk_write(bytes, &chunk, 1200);
@@ -92,7 +92,7 @@ Test(node_exchange, without_chunk_sums_nobody_looks_at_a_sum)
     struct parley_config config = lone_config();
     config.chunk_sums = false;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = 7};
     lone_say(lone, conn, WIRE_OFFER, &m);
     lone_done_all(lone);
@@ -107,7 +107,7 @@ Test(node_exchange, a_false_offset_or_sum_ends_the_connection_and_the_exchange)
     /* Proves that floats are taken only in order and whole. */
     for (int false_sum = 0; false_sum < 2; false_sum++) {
         struct lone *lone = plain_node();
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         struct message_exchange m = {.sequence = 7};
         lone_say(lone, conn, WIRE_OFFER, &m);
         cr_assert_eq(responder(lone)->state, SLOT_TAKING);
@@ -124,7 +124,7 @@ Test(node_exchange, a_commit_out_of_nowhere_applies_nothing)
 {
     /* Proves that COMMIT counts only for what is READY; it is acknowledged, to be forgotten. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     lone_listen(lone, conn);
     struct message_exchange m = {.sequence = 3}, answer;
     lone_say(lone, conn, WIRE_COMMIT, &m);
@@ -137,7 +137,7 @@ Test(node_exchange, a_commit_said_twice_is_applied_once)
 {
     /* Proves exactly-once: while the delta is being added, after it, and over another link. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     to_ready(lone, conn);
     struct message_exchange m = {.sequence = 7}, answer;
     lone_listen(lone, conn);
@@ -147,7 +147,7 @@ Test(node_exchange, a_commit_said_twice_is_applied_once)
     lone_done_all(lone);
     cr_assert(lone_heard(lone, WIRE_APPLIED, &answer));
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
-    conn = training_peer(lone, "a", 1);
+    conn = accepted_peer(lone, "a", 1);
     lone_listen(lone, conn);
     lone_say(lone, conn, WIRE_COMMIT, &m);
     lone_done_all(lone);
@@ -160,11 +160,11 @@ Test(node_exchange, a_doubt_ends_once_however_often_it_is_answered)
 {
     /* Proves that READY, a broken link, COMMIT said again and OUTCOME add the delta once. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     to_ready(lone, conn);
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     cr_assert_eq(ledger(lone).in_doubt, 1);
-    conn = training_peer(lone, "a", 1);
+    conn = accepted_peer(lone, "a", 1);
     lone_listen(lone, conn);
     struct message_exchange m = {.sequence = 7};
     struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
@@ -186,8 +186,8 @@ Test(node_exchange, of_those_who_may_know_what_was_decided_not_the_same_is_asked
      * that another could end. */
     for (int i = 0; i < 2; i++) {
         struct lone *lone = plain_node();
-        uint32_t a = training_peer(lone, "a", 1);
-        uint32_t others[] = {training_peer(lone, "b", 2), training_peer(lone, "c", 3)};
+        uint32_t a = accepted_peer(lone, "a", 1);
+        uint32_t others[] = {accepted_peer(lone, "b", 2), accepted_peer(lone, "c", 3)};
         struct message_probe ping = {.boot = lone->config.boot};
         to_ready(lone, a);
         lone_listen(lone, others[i]);
@@ -210,11 +210,11 @@ Test(node_exchange, whose_doubt_is_over_gives_its_place_to_a_later_start)
     struct parley_config config = lone_config();
     config.members_max = 3;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
-    training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    accepted_peer(lone, "b", 2);
     to_ready(lone, conn);
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
-    conn = training_peer(lone, "a", 1);
+    conn = accepted_peer(lone, "a", 1);
     struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
     lone_say(lone, conn, WIRE_OUTCOME, &outcome);
     lone_done_all(lone);
@@ -236,7 +236,7 @@ Test(node_exchange, what_is_undecided_as_a_node_ends_is_counted)
     /* Proves that no delta is lost in silence: the mean of the others may be without it. */
     for (enum end end = 0; end < ENDS; end++) {
         struct lone *lone = plain_node();
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         to_ready(lone, conn);
         if (end == LEAVES_IN_DOUBT) lone_closed(lone, conn, PARLEY_CLOSED_RESET);
         if (end == FALLS_ILL_READY) {
@@ -267,13 +267,13 @@ Test(node_exchange, who_has_left_undecided_makes_room_for_another)
     /* Proves that two that left, and where nobody listens now, do not end a node's averaging. */
     struct lone *lone = plain_node();
     for (uint64_t boot = 1; boot <= 2; boot++) {
-        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        uint32_t conn = accepted_peer(lone, boot == 1 ? "a" : "b", boot);
         to_ready(lone, conn);
         say_left(lone, conn, boot);
         lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     }
     cr_assert_eq(ledger(lone).in_doubt, 2);
-    uint32_t conn = training_peer(lone, "c", 3);
+    uint32_t conn = accepted_peer(lone, "c", 3);
     cr_assert(offer_gets(lone, conn, WIRE_REFUSE), "they may have gone on for a while");
     for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
         if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
@@ -287,7 +287,7 @@ Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
     /* Proves that a process which was paused for less finds its delta where it left it. */
     struct lone *lone = plain_node();
     for (uint64_t boot = 1; boot <= 2; boot++) {
-        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        uint32_t conn = accepted_peer(lone, boot == 1 ? "a" : "b", boot);
         to_ready(lone, conn);
         lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     }
@@ -296,7 +296,7 @@ Test(node_exchange, whose_initiators_are_silent_makes_room_after_ten_minutes)
         for (uint32_t dial = 1; dial <= lone->highest; dial += 2) /* given up; or places run out */
             if (lone->conns[dial] == LONE_CLOSED) lone_closed(lone, dial, PARLEY_CLOSED_LOCAL);
     }
-    uint32_t conn = training_peer(lone, "c", 3);
+    uint32_t conn = accepted_peer(lone, "c", 3);
     cr_assert(offer_gets(lone, conn, WIRE_REFUSE));
     for (int s = 0; s < 2 * 60; s++) {
         lone_run(lone, 1000000);
@@ -311,7 +311,7 @@ Test(node_exchange, who_is_in_the_middle_of_a_chunk_for_long_says_that_it_lives)
 {
     /* Proves that whoever sends it hears so, though what it asks comes behind the chunk. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange offer = {.sequence = 7};
     lone_say(lone, conn, WIRE_OFFER, &offer);
     lone_done_all(lone);
@@ -336,14 +336,14 @@ Test(node_exchange, what_is_being_added_makes_no_room)
      * is gone. */
     struct lone *lone = plain_node();
     for (uint64_t boot = 1; boot <= 2; boot++) {
-        uint32_t conn = training_peer(lone, boot == 1 ? "a" : "b", boot);
+        uint32_t conn = accepted_peer(lone, boot == 1 ? "a" : "b", boot);
         to_ready(lone, conn);
         if (boot == 1) say_left(lone, conn, boot);
         lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     }
     for (uint32_t dial = 1; dial <= lone->highest; dial += 2)
         if (lone->conns[dial] == LONE_DIALED) lone_closed(lone, dial, PARLEY_CLOSED_REFUSED);
-    uint32_t c = training_peer(lone, "c", 3);
+    uint32_t c = accepted_peer(lone, "c", 3);
     struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
     lone_say(lone, c, WIRE_OUTCOME, &outcome);
     struct message_exchange offer = {.sequence = 7};
@@ -362,7 +362,7 @@ Test(node_exchange, what_a_replaced_node_left_undecided_is_given_up)
     struct lone *lone = plain_node();
     struct message_members news = {.count = 1};
     struct record *r = &news.records[0];
-    uint32_t a = training_peer(lone, "a", 1), c = training_peer(lone, "c", 3);
+    uint32_t a = accepted_peer(lone, "a", 1), c = accepted_peer(lone, "c", 3);
     to_ready(lone, a);
     *r = (struct record){.boot = 1, .name = "a", .address = "x:1", .incarnation = 1, .clock = 1};
     r->state = PARLEY_MEMBER_DEAD;
@@ -383,7 +383,7 @@ Test(node_exchange, what_was_decided_does_not_go_with_who_decided_it)
      * back, nor what is in doubt with another. */
     for (uint32_t committed = 0; committed < 2; committed++) {
         struct lone *lone = plain_node();
-        uint32_t conns[] = {training_peer(lone, "a", 1), training_peer(lone, "b", 2)};
+        uint32_t conns[] = {accepted_peer(lone, "a", 1), accepted_peer(lone, "b", 2)};
         for (int i = 0; i < 2; i++) {
             to_ready(lone, conns[i]);
             lone_closed(lone, conns[i], PARLEY_CLOSED_RESET);
@@ -391,12 +391,12 @@ Test(node_exchange, what_was_decided_does_not_go_with_who_decided_it)
         cr_assert_eq(ledger(lone).in_doubt, 2);
         struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_ABORTED};
         if (committed) outcome.outcome = MESSAGE_COMMITTED;
-        uint32_t c = training_peer(lone, "c", 3);
+        uint32_t c = accepted_peer(lone, "c", 3);
         lone_say(lone, c, WIRE_OUTCOME, &outcome);
         struct record a = {.boot = 1, .name = "a", .address = "x:1", .incarnation = 1, .clock = 1};
         a.state = PARLEY_MEMBER_DEAD;
         say_record(lone, c, &a);
-        training_peer(lone, "a", 11);
+        accepted_peer(lone, "a", 11);
         lone_done_all(lone);
         struct parley_ledger after = ledger(lone);
         cr_assert(after.dropped == 0 && after.in_doubt == 1 && after.applied == committed);
@@ -410,7 +410,7 @@ Test(node_exchange, where_either_has_another_exchange_open_a_quarter_is_mixed)
     for (uint32_t own = 0; own < 2; own++) {
         for (uint32_t open = 0; open < 2; open++) {
             struct lone *lone = plain_node();
-            uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+            uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
             struct message_exchange m = {.share = SHARE_ALONE}, answer;
             if (own) {
                 m.sequence = to_offered(lone, a, 1);
@@ -432,7 +432,7 @@ Test(node_exchange, a_broken_link_at_any_point_frees_the_responders_slot)
     /* Proves that neither an exchange nor a state being served keeps the slot after its link. */
     for (int point = 0; point < 5; point++) {
         struct lone *lone = plain_node();
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         struct message_exchange m = {.sequence = 7};
         struct message_fetch fetch = {.sequence = 7};
         if (point < 3) lone_say(lone, conn, WIRE_OFFER, &m);
@@ -451,7 +451,7 @@ Test(node_exchange, a_connection_where_a_chunk_failed_is_gone_before_the_driver_
 {
     /* Proves that what failed is not sent there again, to fail again, with no end. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_fetch fetch = {.sequence = 7};
     lone_say(lone, conn, WIRE_FETCH, &fetch);
     lone_done(lone, 0); /* the snapshot */
@@ -480,8 +480,8 @@ Test(node_exchange, whom_a_node_draws_once_has_one_say_in_its_radius)
     config.robust = true;
     struct lone *lone = training_node(&config);
     const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
-    uint32_t conn = training_peer(lone, "a", 1);
-    training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    accepted_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     say_chunk(lone, conn, WIRE_STREAM_ACCEPT, m.sequence, 0, true);

@@ -5,7 +5,7 @@ Test(node_initiator, accept_and_ready_count_once)
 {
     /* Proves that answers said twice, and late ones, start, decide and add one exchange. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_say(lone, conn, WIRE_ACCEPT, &m);
@@ -33,7 +33,7 @@ Test(node_initiator, an_outer_step_is_of_what_was_trained_since_the_one_before)
         struct lone *lone = training_node(&config);
         const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
         lone_done_all(lone);
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
         to_committed(lone, conn, &m);
         lone_say(lone, conn, WIRE_APPLIED, &m);
@@ -61,7 +61,7 @@ Test(node_initiator, a_robust_node_lets_nobody_in_before_it_has_seen_three)
     struct parley_config config = lone_config();
     config.robust = true;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     lone_listen(lone, conn);
     for (int seen = 0; seen <= 3; seen++) {
         struct message_exchange m;
@@ -82,7 +82,7 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
         struct parley_config config = lone_config();
         config.mix_every = 2;
         struct lone *lone = training_node(&config);
-        uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+        uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
         struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
         const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
         to_ended(lone, a, &m, busy);
@@ -114,7 +114,7 @@ Test(node_initiator, who_leaves_hands_over_all_it_has_made)
         config.mix_every = 7;
         struct lone *lone = training_node(&config);
         const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
-        uint32_t a = training_peer(lone, "a", 1);
+        uint32_t a = accepted_peer(lone, "a", 1);
         say_trains(lone, a, 1);
         make_steps(lone, 7);
         lone_done_all(lone);
@@ -172,7 +172,7 @@ Test(node_initiator, who_has_starved_since_a_death_pushes_smaller_weights)
     struct parley_config config = lone_config();
     config.strategy = PARLEY_STRATEGY_PUSH_SUM;
     struct lone *lone = training_node(&config);
-    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
     cr_assert_eq(pushed(lone, a, 1, 0), 0.5);
     say_left(lone, a, 1);
     cr_assert_eq(pushed(lone, b, 2, 8), 0, "not so soon");
@@ -199,7 +199,7 @@ Test(node_initiator, steps_that_are_not_awaited_change_nothing)
     struct parley_config config = lone_config();
     config.mix_every = 11;
     struct lone *lone = training_node(&config);
-    say_trains(lone, training_peer(lone, "a", 1), 1);
+    say_trains(lone, accepted_peer(lone, "a", 1), 1);
     make_steps(lone, 1); /* tells how long one takes */
     uint32_t awaited = 0;
     for (int i = 0; i < 200; i++) {
@@ -218,7 +218,7 @@ Test(node_initiator, two_nodes_have_one_exchange_with_each_other_at_a_time)
     /* Proves that an offer beside an exchange with the same peer is answered BUSY, whoever began
      * it, and that none is made. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     struct message_exchange offer = {.sequence = 7};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
@@ -260,7 +260,7 @@ Test(node_initiator, of_offers_that_cross_one_is_taken_back_and_the_other_weighs
      * with a quarter for it no sweep of averagings makes all equal. */
     struct lone *lone = plain_node();
     uint64_t boot = lone->config.boot + 1;
-    uint32_t conn = training_peer(lone, "a", boot), sequence = to_offered(lone, conn, boot);
+    uint32_t conn = accepted_peer(lone, "a", boot), sequence = to_offered(lone, conn, boot);
     struct message_exchange m = {.sequence = 0};
     lone_listen(lone, conn);
     lone_say(lone, conn, WIRE_OFFER, &(struct message_exchange){.sequence = 7});
@@ -276,7 +276,7 @@ Test(node_initiator, a_snapshot_that_is_taken_again_goes_before_a_new_exchange)
      * of those: else exchanges of a step each would keep it waiting for good. */
     struct lone *lone = plain_node();
     const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
-    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE};
     struct message_exchange offer = {.sequence = 7};
     lone_say(lone, a, WIRE_ACCEPT, &m);
@@ -302,7 +302,7 @@ Test(node_initiator, an_absurd_answer_to_an_offer_ends_it)
 {
     /* Proves that a share that nobody expects aborts. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = 0.3};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     cr_assert(ledger(lone).started == 0);
@@ -313,7 +313,7 @@ Test(node_initiator, who_takes_back_an_offer_of_its_own_does_not_end_this_nodes)
 {
     /* Each end counts its exchanges by itself: two offers that cross may have one number. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .from_responder = 0};
     lone_say(lone, conn, WIRE_ABORT, &m);
@@ -328,7 +328,7 @@ Test(node_initiator, an_undecided_exchange_is_aborted_by_the_question)
 {
     /* Proves that ASK before the decision decides: ABORTED, and a READY after it too. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     lone_listen(lone, conn);
@@ -349,7 +349,7 @@ Test(node_initiator, what_another_asks_about_an_exchange_does_not_end_it)
 {
     /* Proves that the question decides only where the responder asks it. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), other = accepted_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     struct message_outcome_frame ask = {lone->config.boot, 2, m.sequence, 0}, outcome;
@@ -368,7 +368,7 @@ Test(node_initiator, a_decision_is_remembered_until_its_own_applied)
     /* Proves that APPLIED of another exchange, come late, does not make it forgotten: who asks
      * would give up a delta that this node has added. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     to_committed(lone, conn, &m);
     cr_assert_eq(ledger(lone).committed, 1);
@@ -397,12 +397,12 @@ Test(node_initiator, who_remembers_all_the_decisions_it_can_offers_no_more)
     for (uint64_t boot = 1; boot <= COMMITS_MAX; boot++) {
         char name[16];
         snprintf(name, sizeof name, "m%u", (unsigned)boot);
-        conns[boot - 1] = training_peer(lone, name, boot);
+        conns[boot - 1] = accepted_peer(lone, name, boot);
         m.sequence = to_offered(lone, conns[boot - 1], boot);
         to_committed(lone, conns[boot - 1], &m);
     }
     cr_assert_eq(ledger(lone).applied, COMMITS_MAX);
-    say_trains(lone, training_peer(lone, "last", 999), 999);
+    say_trains(lone, accepted_peer(lone, "last", 999), 999);
     make_steps(lone, 10);
     lone_run(lone, 1000000);
     lone_done_all(lone);
@@ -418,7 +418,7 @@ Test(node_initiator, a_decision_is_not_remembered_for_who_has_left)
 {
     /* Proves that who left without APPLIED takes no place among the decisions that are kept. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1), other = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), other = accepted_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     to_committed(lone, conn, &m);
     struct message_outcome_frame ask = {lone->config.boot, 1, m.sequence, 0}, outcome;
@@ -435,7 +435,7 @@ Test(node_initiator, a_question_about_what_an_earlier_boot_offered_is_answered)
 {
     /* Proves that who asks a node that was started anew need not wait for news of its death. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_members members = {.count = 1};
     members.records[0] = (struct record){
         .boot = 999, .name = "self", .address = "x:1", .clock = 1, .state = PARLEY_MEMBER_DEAD};
@@ -451,7 +451,7 @@ Test(node_initiator, a_third_passes_on_the_question_and_the_answer)
 {
     /* Proves that two that have no link with each other still learn what became of an exchange. */
     struct lone *lone = plain_node();
-    uint32_t asker = training_peer(lone, "a", 1), initiator = training_peer(lone, "b", 2);
+    uint32_t asker = accepted_peer(lone, "a", 1), initiator = accepted_peer(lone, "b", 2);
     struct message_outcome_frame ask = {2, 1, 7, 0}, heard;
     lone_listen(lone, initiator);
     lone_say(lone, asker, WIRE_ASK, &ask);
@@ -486,7 +486,7 @@ Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end
     struct parley_config config = lone_config();
     config.settle_timeout_us = 5000000;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct record a = training_a(1);
     a.phase = PARLEY_PHASE_SETTLE;
     a.stop = PARLEY_STOP_OPERATOR;
@@ -503,7 +503,7 @@ Test(node_initiator, who_only_says_that_it_will_answer_keeps_nobody_from_the_end
 Test(node_initiator, nobody_is_waited_for_because_another_says_that_it_will_answer)
 {
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1), other = lone_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), other = lone_peer(lone, "b", 2);
     to_offered(lone, conn, 1);
     for (int second = 0; second < 16; second++) {
         cr_assert(second > 9 || lone->conns[conn] == LONE_OPEN, "%d", second);
@@ -519,7 +519,7 @@ Test(node_initiator, who_does_not_answer_an_offer_is_not_asked_again_before_it_i
 {
     /* Others are, meanwhile; and what it says to the one offer at last is of no exchange. */
     struct lone *lone = plain_node();
-    uint32_t a = training_peer(lone, "a", 1), b = training_peer(lone, "b", 2);
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
     const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
     struct message_exchange m = {.sequence = to_offered(lone, a, 1), .share = SHARE_ALONE}, busy;
     lone_listen(lone, a);
@@ -547,7 +547,7 @@ Test(node_initiator, a_link_that_takes_no_byte_is_closed_whatever_its_end_says)
     /* Proves that what is on its way to a peer that reads nothing, and says that it is there, does
      * not hold its buffer, and so the node, for ever. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     lone_say(lone, conn, WIRE_ACCEPT, &m);
     put_off_for(lone, conn, 55, false);

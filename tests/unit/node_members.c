@@ -574,7 +574,7 @@ Test(node_members, the_dead_that_are_not_dialled_are_looked_at_no_more_than_once
     struct parley_config config = lone_config();
     config.redial_min_us = config.redial_max_us = 1;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_members m = {.count = 2};
     m.records[0] = (struct record){
         .boot = 5, .name = "z", .address = "z:1", .clock = 1, .state = PARLEY_MEMBER_DEAD};
@@ -625,7 +625,7 @@ static struct lone *node_with_a_restart(enum parley_strategy strategy,
     config.members_max = 3;
     config.strategy = strategy;
     struct lone *lone = training_node(&config);
-    uint32_t a = training_peer(lone, "a", 1);
+    uint32_t a = accepted_peer(lone, "a", 1);
     struct record b = {.boot = 2, .name = "b", .address = "x:2", .phase = PARLEY_PHASE_TRAIN};
     struct message_members m = {.count = 1, .complete = 1};
     b.clock = 1;

@@ -86,7 +86,7 @@ Test(node_model, what_a_joiner_is_given_is_not_mixed_by_an_own_exchange)
     /* Proves that slow weights on their way to a joiner stay as they are: no state is given while
      * an exchange is open, and none begins while it is given. lone.h sees every write. */
     struct lone *lone = outer_node();
-    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
     struct message_exchange m = {.sequence = to_offered(lone, conn, 1), .share = SHARE_ALONE};
     ask_for_state(lone, joiner);
     cr_assert(!lone->node->fetch.serving);
@@ -108,7 +108,7 @@ Test(node_model, no_state_is_taken_while_one_is_given_nor_given_while_one_is_tak
 {
     /* What it takes is written where slow weights on their way to a joiner stand. */
     struct lone *lone = outer_node();
-    uint32_t joiner = training_peer(lone, "a", 1);
+    uint32_t joiner = accepted_peer(lone, "a", 1);
     say_trains(lone, joiner, 1);
     ask_for_state(lone, joiner);
     cr_assert(lone->node->fetch.serving);
@@ -138,7 +138,7 @@ Test(node_model, who_asks_for_a_state_that_is_not_given_now_is_told_so_at_once)
     /* Proves that it need not wait until time is up to ask another: where an exchange is open at
      * either end of it, and where a node has not begun to train itself. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
     to_ready(lone, conn);
     cr_assert(refuses_state(lone, joiner), "its slot is taken");
     lone_free(lone);
@@ -158,7 +158,7 @@ Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
     /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if
      * it came late, would be in what was taken. */
     struct lone *lone = outer_node();
-    uint32_t conn = training_peer(lone, "b", 2), giver = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "b", 2), giver = accepted_peer(lone, "a", 1);
     const struct fetch *fetch = &lone->node->fetch;
     make_steps(lone, 2);
     to_ready(lone, conn);
@@ -185,7 +185,7 @@ Test(node_model, a_state_is_asked_for_once_what_it_is_to_overwrite_rests)
     /* Proves that it waits for the mixing of an exchange that was committed, and that an exchange
      * which may still be is not cut off by it. */
     struct lone *lone = outer_node();
-    uint32_t conn = training_peer(lone, "b", 2), giver = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "b", 2), giver = accepted_peer(lone, "a", 1);
     struct message_exchange commit = {.sequence = 7};
     say_trains(lone, giver, 1);
     make_steps(lone, 2);
@@ -201,7 +201,7 @@ Test(node_model, a_state_is_asked_for_once_what_it_is_to_overwrite_rests)
     lone_free(lone);
 
     lone = new_outer_node();
-    say_trains(lone, training_peer(lone, "a", 1), 1);
+    say_trains(lone, accepted_peer(lone, "a", 1), 1);
     to_diverged(lone);
     cr_assert(lone->ops_count > 0 && lone->node->fetch.state == FETCH_IDLE, "it begins");
     lone_done_all(lone);
@@ -214,14 +214,14 @@ Test(node_model, what_a_joiner_is_given_is_not_mixed_by_what_was_in_doubt)
 {
     /* Proves that a decision heard meanwhile is asked for again, and then counts. */
     struct lone *lone = outer_node();
-    uint32_t conn = training_peer(lone, "a", 1), joiner = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
     make_steps(lone, 2);
     to_ready(lone, conn);
     lone_closed(lone, conn, PARLEY_CLOSED_RESET);
     cr_assert_eq(ledger(lone).in_doubt, 1);
     ask_for_state(lone, joiner);
     cr_assert(lone->node->fetch.serving);
-    conn = training_peer(lone, "a", 1);
+    conn = accepted_peer(lone, "a", 1);
     struct message_outcome_frame outcome = {1, lone->config.boot, 7, MESSAGE_COMMITTED};
     lone_say(lone, conn, WIRE_OUTCOME, &outcome);
     lone_done_all(lone);
@@ -240,7 +240,7 @@ Test(node_model, who_asks_for_the_model_and_takes_no_byte_of_it_is_cut_off)
     /* Proves that the place where offers are answered, from which the model is sent, comes free
      * again where chunks do not leave, though the other end goes on asking whether we live. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_probe ping = {.sequence = 1, .boot = lone->config.boot};
     ask_for_state(lone, conn);
     cr_assert(lone->node->fetch.serving);
@@ -259,7 +259,7 @@ Test(node_model, who_takes_a_chunk_of_it_byte_by_byte_and_says_so_is_not)
 {
     /* As over a line that has become so narrow that a chunk takes half a minute. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct message_probe alive = {.boot = 1};
     ask_for_state(lone, conn);
     for (int second = 0; second < 30; second++) {
@@ -275,7 +275,7 @@ Test(node_model, who_waits_for_its_trainer_to_give_a_state_says_so)
 {
     /* Proves that a step that takes long does not look like a peer that is gone. */
     struct lone *lone = plain_node();
-    uint32_t joiner = training_peer(lone, "a", 1);
+    uint32_t joiner = accepted_peer(lone, "a", 1);
     struct message_fetch fetch = {.sequence = 7};
     struct message_exchange alive;
     lone_say(lone, joiner, WIRE_FETCH, &fetch);
@@ -323,7 +323,7 @@ Test(node_model, who_hears_that_a_state_is_to_come_waits_for_it)
     for (int told = 0; told < 2; told++) {
         struct lone *lone = plain_node();
         const struct fetch *fetch = &lone->node->fetch;
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         to_asked(lone, conn);
         uint32_t sequence = fetch->sequence;
         struct message_exchange alive = {.sequence = told ? sequence : 0};
@@ -348,7 +348,7 @@ Test(node_model, a_model_that_is_not_finite_is_not_taken)
 {
     /* Proves that who gives one costs the asker a second, and is not heard as who trains. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     to_asked(lone, conn);
     const struct fetch *fetch = &lone->node->fetch;
     say_state(lone, conn);
@@ -370,7 +370,7 @@ Test(node_model, nor_is_one_whose_slow_weights_are_not)
     /* Proves that each of what the strategy keeps is looked at before the trainer's is set. */
     for (int spoilt = 0; spoilt < 3; spoilt++) {
         struct lone *lone = outer_node();
-        uint32_t giver = training_peer(lone, "a", 1);
+        uint32_t giver = accepted_peer(lone, "a", 1);
         say_trains(lone, giver, 1);
         to_diverged(lone);
         cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
@@ -433,7 +433,7 @@ Test(node_model, of_a_budget_of_steps_progress_is_of_steps_whatever_samples_they
     static const uint64_t of_a_step[][2] = {{1, 8}, {8, 1}, {1, 1}, {0, 0}};
     for (size_t i = 0; i < sizeof of_a_step / sizeof *of_a_step; i++) {
         struct lone *lone = node_with_budget();
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         lone->version = 40;
         lone_stepped(lone, 40 * of_a_step[i][0], 1);
         struct record a = training_a(1);
@@ -451,14 +451,14 @@ Test(node_model, of_a_budget_of_steps_the_dead_have_no_part)
 {
     /* Proves that what they had made is not taken for what the living are about to make. */
     struct lone *lone = node_with_budget();
-    uint32_t conn = training_peer(lone, "b", 2);
+    uint32_t conn = accepted_peer(lone, "b", 2);
     struct record b = training_a(2);
     b.name[0] = 'b';
     b.version = b.samples = 100;
     say_record(lone, conn, &b);
     b.state = PARLEY_MEMBER_DEAD;
     lone_silence(lone);
-    lone_say(lone, training_peer(lone, "c", 3), WIRE_MEMBERS,
+    lone_say(lone, accepted_peer(lone, "c", 3), WIRE_MEMBERS,
              &(struct message_members){.records = {b}, .count = 1});
     lone->version = 50;
     lone_stepped(lone, 50, 1);
@@ -475,7 +475,7 @@ Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_ne
      * taken to have made as many since it was heard of as this node, and not of each former one as
      * many again. */
     struct lone *lone = node_with_budget();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct record a = training_a(1);
     a.version = 100;
     say_record(lone, conn, &a);
@@ -491,7 +491,7 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
 {
     /* Proves that a step that ends after HALT does not keep the node from being granted more. */
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     to_offered(lone, conn, 1);
     lose_model(lone);
     cr_assert_eq(lone->steps_left, 0, "HALT");
@@ -511,7 +511,7 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
 Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
 {
     struct lone *lone = plain_node();
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     to_asked(lone, conn);
     const struct fetch *fetch = &lone->node->fetch;
     uint32_t sequence = fetch->sequence;
@@ -529,14 +529,14 @@ Test(node_model, another_is_asked_at_once_where_the_link_to_who_gives_its_model_
     for (int answered = 0; answered < 2; answered++) {
         struct lone *lone = plain_node();
         const struct fetch *fetch = &lone->node->fetch;
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         to_asked(lone, conn);
         struct message_fetch fetched = {.sequence = fetch->sequence, .ok = 1, .vectors = 1};
         if (answered) lone_say(lone, conn, WIRE_FETCHED, &fetched);
         cr_assert_eq(fetch->state, answered ? FETCH_STREAMING : FETCH_ASKED);
-        lone_closed(lone, training_peer(lone, "c", 3), PARLEY_CLOSED_RESET);
+        lone_closed(lone, accepted_peer(lone, "c", 3), PARLEY_CLOSED_RESET);
         cr_assert_neq(fetch->state, FETCH_IDLE, "another link is none of its");
-        uint32_t other = training_peer(lone, "b", 2);
+        uint32_t other = accepted_peer(lone, "b", 2);
         say_trains(lone, other, 2);
         lone_closed(lone, conn, PARLEY_CLOSED_RESET);
         lone_listen(lone, other);
@@ -557,7 +557,7 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
         .steps = 300, .samples = 600, .state_steps = 300, .samples_cluster = 1200};
     struct lone *lone = lone_new(&config);
     lone_start(lone);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     struct record a = training_a(1);
     a.version = 300;
     a.samples = a.kept = 600; /* it goes on from a file, too */
@@ -580,7 +580,7 @@ Test(node_model, who_has_but_said_hello_is_heard_out_before_training_and_not_for
         config.min_peers = 1;
         struct lone *lone = lone_new(&config);
         lone_start(lone);
-        uint32_t conn = training_peer(lone, "a", 1);
+        uint32_t conn = accepted_peer(lone, "a", 1);
         struct message_probe ping = {.boot = self_of(lone->node)->boot};
         struct record a = training_a(1);
         a.version = 5000;
@@ -605,7 +605,7 @@ Test(node_model, who_is_far_ahead_and_gives_no_state_stops_nobody)
     struct parley_config config = lone_config();
     config.strategy = PARLEY_STRATEGY_GOSSIP_SYNC;
     struct lone *lone = training_node(&config);
-    uint32_t conn = training_peer(lone, "a", 1);
+    uint32_t conn = accepted_peer(lone, "a", 1);
     say_trains(lone, conn, 1);
     struct message_strategy far = {.what = 1, .round = 1, .stamp = UINT64_C(1) << 62};
     lone_say(lone, conn, WIRE_STRATEGY, &far);
