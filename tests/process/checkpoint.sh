@@ -121,11 +121,10 @@ status=$?
     fail "votes are kept where another's link leads: status $status, $(cat err)"
 
 # When it is asked for: `run` passes it on to each of its nodes.
+: > json
 "$parley" run -q --json json -n 2 --model mlp:32 --time 600s --checkpoint asked > out 2> err &
 run=$!
-for node in n0 n1; do
-    grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -F --pid=$run json 2> /dev/null)
-done
+until_steps $run n0 n1
 kill -USR1 $run
 while kill -0 $run 2> /dev/null; do
     for node in n0 n1; do compgen -G "asked/$node-*.checkpoint" > /dev/null || continue 2; done

@@ -153,7 +153,8 @@ while not select.select([peer], [], [], 1)[0]: # until it hangs up
     peer.send(b"P")
 END
 server=$!
-port=$(grep -m 1 . < <(exec tail -n +1 -f --pid=$server port))
+until_said port $server .
+port=$(cat port)
 expect 4 'answers in another protocol; is this a parley node?' status 127.0.0.1:$port
 expect 4 'closed the connection: no parley node, or one that ends' status 127.0.0.1:$port
 expect 0 'progress 0%   drift 0' status 127.0.0.1:$port

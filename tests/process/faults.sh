@@ -134,7 +134,7 @@ alone=(node --name a --quorum majority --nodes 2 --model mlp:8 --steps 20 --chec
 : > err
 "$parley" "${alone[@]}" > out 2> err &
 run=$!
-grep -q -m 1 "only 1 of 2 nodes are here" < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run "only 1 of 2 nodes are here"
 [ "$(cut -d: -f3 kept/a.vote)" = " some held" ]
 kill -TERM $run
 wait $run || true
@@ -145,7 +145,7 @@ cp "$parley" program
 : > json
 ./program run -n 3 --epochs 100 --model mlp:64 --fault restart:n1@70% --json json > out &
 run=$!
-grep -q -m 1 '"progress".*"step":[1-9]' < <(exec tail -n +1 -f --pid=$run json)
+until_said json $run '"progress".*"step":[1-9]'
 printf '#!/bin/false\n' > other
 chmod +x other
 mv other program
@@ -177,14 +177,12 @@ done
 : > json
 "$parley" run -n 3 --epochs 100 --model mlp:64 --json json > out 2> err &
 run=$!
-for node in n1 n2; do
-    grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -f --pid=$run json)
-done
+until_steps $run n1 n2
 pid_of() {
     grep '"event":"started"' json | grep "\"node\":\"$1\"" | grep -o '"pid":[0-9]*' | cut -d: -f2
 }
 kill -STOP "$(pid_of n1)" "$(pid_of n2)"
-grep -q -m 1 'n1 was stopped; kill -CONT' < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run 'n1 was stopped; kill -CONT'
 kill -CONT "$(pid_of n1)"
 wait $run
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]

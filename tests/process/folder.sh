@@ -9,11 +9,6 @@ value() {
     tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
 }
 
-# until_said FILE PID TEXT: waits for such a line; fails if the process ends before.
-until_said() {
-    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1")
-}
-
 # expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
 expect() {
     local status=0 want=$1 text=$2

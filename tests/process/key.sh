@@ -91,7 +91,7 @@ address=$(address_of d)
 start e --model mlp:1000,1000 --time 600s --streams 8 --cluster-key key --join "$address"
 e=$pid
 until_connected e.json "$e" "${address##*:}" 5
-grep -q -m 1 '"exchanges":[1-9]' < <(exec tail -n +1 -f --pid="$d" d.json)
+until_said d.json "$d" '"exchanges":[1-9]'
 
 # Who presents itself as such a connection, and has no key, hears no more than that it lacks one.
 exec 3<> "/dev/tcp/${address%:*}/${address##*:}"
@@ -121,7 +121,8 @@ while True:
     peer.close()
 END
 server=$!
-port=$(head -n 1 < <(exec tail -n +1 -f --pid=$server port))
+until_said port $server .
+port=$(cat port)
 for key in '' --cluster-key=key; do
     expect 4 "seed 127.0.0.1:$port: answers in another protocol; is it a parley node?; next try in " \
         node --model mlp:64 --join "127.0.0.1:$port" --join-timeout 2s $key

@@ -142,7 +142,8 @@ for answers in (True, False, True):
     peer.close()
 END
 between=$!
-port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
+until_said port "$between" .
+port=$(cat port)
 "$parley" status --watch "127.0.0.1:$port" > seen 2> said
 [ "$(grep -c '^a .*alive' seen)" -eq 2 ]
 grep -q 'no answer; it is asked again$' said
@@ -161,7 +162,8 @@ with socket.create_connection((host, int(port))) as node:
     peer.sendall(node.recv(65536).replace(b"parley", 'p"är\\'.encode()))
 END
 between=$!
-port=$(grep -m 1 . < <(exec tail -n +1 -f --pid="$between" port))
+until_said port "$between" .
+port=$(cat port)
 "$parley" status --json "127.0.0.1:$port" > status.json
 python3 -c 'import json; assert json.load(open("status.json", encoding="utf-8"))["cluster"] == "p\"är\\"'
 grep -qF 'är' status.json
@@ -225,7 +227,7 @@ ln before b.f32
 
 # A seed that is named is told of with its address.
 start s --join localhost:1
-grep -qE -m 1 'seed localhost:1: connection refused at .*(127\.0\.0\.1|\[::1\]):1.*; next try in' < <(exec tail -n +1 -f --pid="$pid" s.err)
+until_said s.err "$pid" 'seed localhost:1: connection refused at .*\(127\.0\.0\.1\|\[::1\]\):1.*; next try in'
 kill -KILL "$pid"
 
 # A second signal ends one that is at saving its model, or at writing the agreed one, of which nothing
@@ -273,7 +275,7 @@ echo before > z.safetensors.z
 start z --time 600s --min-peers 1
 until_line z "$pid" '"event":"started"'
 kill -USR2 "$pid" # nor is it agreed on
-grep -q -m 1 '^parley: SIGUSR2: this node has not trained yet' < <(exec tail -n +1 -f --pid="$pid" z.err)
+until_said z.err "$pid" '^parley: SIGUSR2: this node has not trained yet'
 kill -TERM "$pid"
 wait "$pid"
 [ "$(cat z.safetensors.z)" = before ]
@@ -339,19 +341,19 @@ until_step o "$o"
 turns_up() {
     first=$(($(wc -l < n.json) + 1)) said=$(($(wc -l < n.err) + 1))
     kill -STOP "$o"
-    grep -q -m 1 '"peer":"o","state":"'"$1" < <(exec tail -n +$first -f --pid="$n" n.json)
+    until_said n.json "$n" '"peer":"o","state":"'"$1" $first
     kill -CONT "$o"
-    grep -q -m 1 '"peer":"o","state":"alive"' < <(exec tail -n +$first -f --pid="$n" n.json)
+    until_said n.json "$n" '"peer":"o","state":"alive"' $first
 }
 turns_up suspect
 if ! tail -n +$first n.json | grep '"peer":"o","state":"dead"' > /dev/null; then [ "$(grep -c '^parley: o is' n.err)" -eq 1 ]; fi
 turns_up dead
-grep -q -m 1 '^parley: o is alive' < <(exec tail -n +$said -f --pid="$n" n.err)
+until_said n.err "$n" '^parley: o is alive' $said
 grep '^parley: o is' n.err | tail -n 2 | head -n 1 | grep -q 'o is dead'
 kill -KILL "$o"
 wait "$o" || true
-until_gone() { grep -q -m 1 '"peer":"o","state":"dead"' < <(exec tail -n +"$1" -f --pid="$n" n.json); }
-until_gone $(($(grep -n '"peer":"o","state":"alive"' n.json | tail -n 1 | cut -d: -f1) + 1))
+back=$(($(grep -n '"peer":"o","state":"alive"' n.json | tail -n 1 | cut -d: -f1) + 1))
+until_said n.json "$n" '"peer":"o","state":"dead"' $back
 "$parley" status --json "$(address_of n)" | grep -q '^{"cluster":"parley","live":1,"known":2,'
 kill -KILL "$n"
 

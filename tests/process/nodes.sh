@@ -10,9 +10,9 @@ start() {
     pid=$!
 }
 
-# until_line NAME PID TEXT: waits for a line of that node in NAME.json; fails if it ends before.
+# until_line NAME PID PATTERN: until_said of NAME.json; says with what that node has ended.
 until_line() {
-    grep -qF -m 1 -- "$3" < <(exec tail -n +1 -f --pid="$2" "$1.json") || {
+    until_said "$1.json" "$2" "$3" || {
         echo "$1 ended without $3"
         if [ -f "$1.err" ]; then cat "$1.err"; fi
         exit 1
@@ -21,7 +21,7 @@ until_line() {
 
 # until_step NAME PID: until that node has made one.
 until_step() {
-    grep -q -m 1 '"event":"progress".*"step":[1-9]' < <(exec tail -n +1 -f --pid="$2" "$1.json")
+    until_line "$1" "$2" '"event":"progress".*"step":[1-9]'
 }
 
 address_of() {

@@ -21,4 +21,16 @@ wait_until() {
         timeout 0.1 tail -f /dev/null --pid="$1" || true
     done
 }
+# until_said FILE PID PATTERN [FROM_LINE]: waits for such a line of the file, which may be made only then;
+# fails if that process ends before.
+until_said() {
+    grep -q -m 1 -e "$3" < <(exec tail -n "+${4:-1}" -F --pid="$2" "$1" 2> /dev/null)
+}
+# until_steps PID NODE...: until each of these nodes of a run has made a step, by the file json.
+until_steps() {
+    local node
+    for node in "${@:2}"; do
+        until_said json "$1" "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" || return
+    done
+}
 cd "$folder" || exit

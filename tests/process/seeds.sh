@@ -99,7 +99,7 @@ if ip -6 addr add fe80::1/64 dev lo nodad 2> /dev/null; then
     # So they do where --advertise is what names it, and they dial by it.
     start a --insecure --listen '[::]:7401' --advertise '[fe80::1%lo]:7401' --min-peers 0
     a=$pid
-    until_said a.err "$a" '--join [fe80::1]:7401 '
+    until_said a.err "$a" '--join \[fe80::1]:7401 '
     start b --insecure --listen '[::]:7402' --advertise '[fe80::1%lo]:7402' --join '[fe80::1]:7401'
     b=$pid
     until_line b "$b" '"phase":"train"'
@@ -107,7 +107,7 @@ if ip -6 addr add fe80::1/64 dev lo nodad 2> /dev/null; then
     # Where nothing names one of this machine, that is said, of whichever address.
     start a --join '[fe80::1%none]:7401'
     a=$pid
-    until_said a.err "$a" 'seed [fe80::1%none]:7401: it names no link of this machine'
+    until_said a.err "$a" 'seed \[fe80::1%none]:7401: it names no link of this machine'
     end "$a"
     expect 4 'it names no link of this machine' status '[fe80::1]:7401'
     for how in '[fe80::1%none]:7401' '[::]:7401 --advertise [fe80::1]:7401'; do
@@ -130,7 +130,7 @@ wait "$a" && exit 1
 answer 127.0.0.3
 start a --insecure --listen somewhere.test:0 --min-peers 0
 a=$pid
-until_line a "$a" '"listen":"127.0.0.3:'
+until_line a "$a" '"listen":"127\.0\.0\.3:'
 end "$a"
 
 # Where a name has moved to is dialled.
@@ -143,7 +143,7 @@ answer 127.0.0.2
 echo '127.0.0.1:1' > peers
 start a --join "dns:seeds.test:$port" --peers peers
 a=$pid
-until_said a.err "$a" "seed 127.0.0.2:$port: connection refused"
+until_said a.err "$a" "seed 127\.0\.0\.2:$port: connection refused"
 
 # A file that is bad meanwhile is so at each look-up, and that is said once. Where such a name comes by
 # SIGHUP it is looked up again as well.
@@ -155,7 +155,7 @@ c=$pid
 until_line c "$c" '"event":"started"'
 echo "dns:seeds.test:$port" > later
 kill -HUP "$c"
-until_said c.err "$c" "seed 127.0.0.2:$port: connection refused"
+until_said c.err "$c" "seed 127\.0\.0\.2:$port: connection refused"
 answer 127.0.0.1
 until_line c "$c" '"phase":"train"'
 [ "$(grep -c 'the peer list stays as it was' a.err)" -eq 1 ]

@@ -27,8 +27,7 @@ alike() {
 # Something is told of a run by the real clock, too: this one takes minutes for a virtual millisecond.
 : > err
 "$parley" sim --nodes 2 --steps 10000000 --compute 1us 2> err &
-grep -q -m 1 ' virtual  2 of 2 alive ' < <(exec tail -n +1 -f --pid=$! err) ||
-    fail "a run ended without a word of how far it was"
+until_said err $! ' virtual  2 of 2 alive ' || fail "a run ended without a word of how far it was"
 kill -KILL $!
 wait $! 2> /dev/null
 

@@ -2,15 +2,13 @@
 # stop.sh PARLEY: a signal to `parley run` ends with an agreement, a hang-up too; its nodes end when it is killed.
 source "$(dirname "$0")/folder.sh"
 
-# start [OPTION]: of env; SIGHUP may come in ignored, as from nohup, and signals blocked.
+# start [OPTION]: a run, until each node has made a step. OPTION is of env: SIGHUP may come in ignored, as
+# from nohup, and signals blocked.
 start() {
     : > json
     env "${1:---default-signal=HUP}" "$parley" run -n 3 --model mlp:32 --time 600s --json json > out 2> err &
     run=$!
-    # Until each has made a step.
-    for node in n0 n1 n2; do
-        grep -q -m 1 "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" < <(exec tail -n +1 -f --pid=$run json)
-    done
+    until_steps $run n0 n1 n2
 }
 
 # The process of one of the nodes.
@@ -29,7 +27,7 @@ hold() {
 again() {
     hold
     kill "-$1" $run
-    grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+    until_said err $run 'stopping: the nodes settle and agree'
     kill "-$2" $run
     kill -CONT $nodes
     wait $run
@@ -65,7 +63,7 @@ for second in TERM INT; do
     rm -f parley-model.safetensors
     hold
     kill -INT $run
-    grep -q -m 1 'stopping: the nodes settle and agree' < <(exec tail -n +1 -f --pid=$run err)
+    until_said err $run 'stopping: the nodes settle and agree'
     while kill -$second $run 2> killed; do :; done
     status=0
     wait $run || status=$?
@@ -106,7 +104,7 @@ agreed
 start
 rm -f parley-model.safetensors
 kill -USR1 $run
-grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run 'SIGUSR1: --checkpoint says where to'
 again HUP HUP
 [ -s parley-model.safetensors ]
 
@@ -126,7 +124,7 @@ for try in {1..50}; do
     : > json
     "$parley" run -n 2 --model mlp:8192,2048 --batch 1 --steps 1 --json json > out 2> err &
     run=$!
-    grep -q -m 1 '"phase":"done"' < <(exec tail -n +1 -f --pid=$run json) || true
+    until_said json $run '"phase":"done"' || true
     hold 2> held || true
     for signal in INT TERM; do kill -$signal $run 2> killed || true; done
     status=0
@@ -145,9 +143,9 @@ exec 3<> full
 dd if=/dev/zero of=full bs=4096 oflag=nonblock 2> dd.err || true
 "$parley" node --model mlp:32 --steps 10 --out alone --json json > full 2> err &
 node=$!
-grep -q -m 1 '"event":"agreed"' < <(exec tail -n +1 -f --pid=$node json)
+until_said json $node '"event":"agreed"'
 kill -INT $node
-grep -q -m 1 '^parley: leaving; a second signal ends it at once$' < <(exec tail -n +1 -f --pid=$node err)
+until_said err $node '^parley: leaving; a second signal ends it at once$'
 kill -TERM $node
 status=0
 wait $node || status=$?
@@ -166,7 +164,7 @@ agreed
 start --ignore-signal=HUP
 kill -HUP $run
 kill -USR1 $run
-grep -q -m 1 'SIGUSR1: --checkpoint says where to' < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run 'SIGUSR1: --checkpoint says where to'
 kill -INT $run
 wait $run
 agreed
@@ -174,7 +172,7 @@ agreed
 # A node that is told to leave is seen to.
 start
 kill -INT "$(a_node)"
-grep -q -m 1 'n[0-2] has left$' < <(exec tail -n +1 -f --pid=$run err)
+until_said err $run 'n[0-2] has left$'
 kill -INT $run
 wait $run
 grep -q '^agreed    2 of 2 nodes' out

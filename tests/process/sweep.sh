@@ -294,7 +294,7 @@ well_formed alone.svg || fail "the report of a single run is not well-formed"
 # One that is interrupted leaves no report that is none.
 : > cut.json
 "$parley" sim -q --nodes 2 --model softmax --steps 10000000 --json cut.json --report cut.html 2> /dev/null &
-grep -q -m 1 '"event":"progress"' < <(exec tail -n +1 -f --pid=$! cut.json) || fail "a long run is over"
+until_said cut.json $! '"event":"progress"' || fail "a long run is over"
 kill -TERM $!
 wait $! 2> /dev/null
 [ -z "$(ls cut.html* 2> /dev/null)" ] || fail "an interrupted run leaves $(ls cut.html*)"
