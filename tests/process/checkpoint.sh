@@ -17,7 +17,7 @@ while kill -0 $run 2> /dev/null; do
     for node in n0 n1 n2; do [ "$(steps $node | sed -n 2p)0" -ge 60000 ] || continue 2; done
     break
 done
-nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+nodes=$(pids_of json)
 kill -KILL $run $nodes || fail "the run was over too early"
 for pid in $run $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
 wait $run 2> /dev/null

@@ -178,12 +178,9 @@ done
 "$parley" run -n 3 --epochs 100 --model mlp:64 --json json > out 2> err &
 run=$!
 until_steps $run n1 n2
-pid_of() {
-    grep '"event":"started"' json | grep "\"node\":\"$1\"" | grep -o '"pid":[0-9]*' | cut -d: -f2
-}
-kill -STOP "$(pid_of n1)" "$(pid_of n2)"
+kill -STOP "$(pids_of json n1)" "$(pids_of json n2)"
 until_said err $run 'n1 was stopped; kill -CONT'
-kill -CONT "$(pid_of n1)"
+kill -CONT "$(pids_of json n1)"
 wait $run
 [ "$(value ok) $(value live) $(value agreed)" = "true 2 2" ]
 grep -q 'n1 goes on' err

@@ -402,7 +402,7 @@ if grep 'others are told' l.err; then exit 1; fi
 on_terminal terminal "$parley" node --name t --model mlp:32 --time 600s --out t --json t.json &
 script=$!
 until_line t "$script" '"event":"progress"'
-t=$(grep -m 1 '"event":"started"' t.json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+t=$(pids_of t.json)
 start u --time 600s --join "$(address_of t)"
 until_line u "$pid" '"phase":"train"'
 kill -TERM "$pid"

@@ -33,4 +33,8 @@ until_steps() {
         until_said json "$1" "\"progress\".*\"node\":\"$node\",\"step\":[1-9]" || return
     done
 }
+# pids_of FILE [NODE]: of the nodes that have started, or of that one, by their lines of JSON.
+pids_of() {
+    sed -n "s/.*\"event\":\"started\".*\"node\":\"${2-[^\"]*}\",\"pid\":\([0-9]*\).*/\1/p" "$1"
+}
 cd "$folder" || exit

@@ -11,15 +11,10 @@ start() {
     until_steps $run n0 n1 n2
 }
 
-# The process of one of the nodes.
-a_node() {
-    grep -m 1 '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2
-}
-
 # hold: all nodes, which can't have agreed until they go on; of two of three they would, soon after the
 # third has fallen silent. Sets $nodes.
 hold() {
-    nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+    nodes=$(pids_of json)
     kill -STOP $nodes
 }
 
@@ -46,7 +41,7 @@ agreed
 
 # That is what SIGUSR2 asks for, of any of them; it is never the second signal.
 start
-kill -USR2 "$(a_node)"
+kill -USR2 "$(pids_of json n1)"
 wait $run
 agreed
 start
@@ -171,15 +166,15 @@ agreed
 
 # A node that is told to leave is seen to.
 start
-kill -INT "$(a_node)"
-until_said err $run 'n[0-2] has left$'
+kill -INT "$(pids_of json n1)"
+until_said err $run 'n1 has left$'
 kill -INT $run
 wait $run
 grep -q '^agreed    2 of 2 nodes' out
 
 # tail --pid waits until each of them is gone.
 start
-nodes=$(grep '"event":"started"' json | grep -o '"pid":[0-9]*' | cut -d: -f2)
+nodes=$(pids_of json)
 kill -KILL $run
 wait $run || true
 for pid in $nodes; do timeout 20 tail -f /dev/null --pid="$pid"; done
