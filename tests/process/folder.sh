@@ -9,12 +9,12 @@ value() {
     tail -n 1 json | grep -o "\"$1\":[^,}]*" | cut -d: -f2
 }
 
-# expect STATUS TEXT ARGUMENT...: parley ends so, and says so.
+# expect STATUS TEXT ARGUMENT...: parley ends so, and says so in the file err and nothing else.
 expect() {
     local status=0 want=$1 text=$2
     shift 2
     "$parley" "$@" > out 2> err || status=$?
-    if [ "$status" != "$want" ] || ! grep -qF -- "$text" err; then
+    if [ "$status" != "$want" ] || [ -s out ] || ! grep -qF -- "$text" err; then
         echo "parley $*: status $status, wanted $want and \"$text\""
         cat out err
         exit 1

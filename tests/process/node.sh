@@ -19,23 +19,15 @@ head -c 20000 /dev/urandom > "/dev/tcp/${address%:*}/${address##*:}" || true
 printf 'GET / HTTP/1.1\r\n\r\n' > "/dev/tcp/${address%:*}/${address##*:}" || true
 
 # Another learning rate is refused with both values; a taken port is, too.
-status=0
-"$parley" node --name x --model mlp:32 --time 600s --lr 0.5 --join "$address" > x.out 2> x.err || status=$?
-[ $status -eq 6 ]
-grep -q '0\.5' x.err
-grep -q '0\.05' x.err
-grep -q 'hint: start all nodes with the same settings' x.err
+expect 6 '0.5' node --name x --model mlp:32 --time 600s --lr 0.5 --join "$address"
+grep -q '0\.05' err
+grep -q 'hint: start all nodes with the same settings' err
 # So are data of its own, which are a likely mistake: what its share is made by, is said.
 seq 40 | sed 's/.*/&,1\n&,0/' > own.csv
-status=0
-"$parley" node --name x --model mlp:32 --time 600s --data csv:own.csv --join "$address" > x.out 2> x.err || status=$?
-[ $status -eq 6 ]
-grep -q 'data is digits at a and 72x1 .* at x' x.err
-grep -q 'hint: every node reads the whole data set; --partition or --shard decides its share' x.err
-status=0
-"$parley" node --listen "$address" --json x.json > x.out 2> x.err || status=$?
-[ $status -eq 4 ]
-grep -qF "$address" x.err
+expect 6 'hint: every node reads the whole data set; --partition or --shard decides its share' \
+    node --name x --model mlp:32 --time 600s --data csv:own.csv --join "$address"
+grep -q 'data is digits at a and 72x1 .* at x' err
+expect 4 "$address" node --listen "$address" --json x.json
 # The name that it drew is there, as in every line of a node that has one.
 grep -q '"event":"error",.*"node":"' x.json
 
@@ -51,13 +43,11 @@ prlimit --pid "$a" --nofile="$(ulimit -n)":
 
 # Who is started with the same command line leaves the lines of the one that runs alone. Pipes and
 # devices are for as many as like.
-status=0
-"$parley" node --name a --model mlp:32 --json a.json > x.out 2> x.err || status=$?
-[ $status -eq 2 ]
-grep -q '^parley: --json: a.json: is being written by another process; give each a file of its own$' x.err
-status=0
-"$parley" run -n 1 --model mlp:32 --steps 1 --json a.json > x.out 2> x.err || status=$?
-[ $status -eq 2 ]
+for verb in 'node --name a' 'run -n 1 --steps 1'; do
+    # shellcheck disable=SC2086
+    expect 2 'parley: --json: a.json: ' $verb --model mlp:32 --json a.json
+    grep -qx 'parley: --json: a.json: is being written by another process; give each a file of its own' err
+done
 grep -q '"event":"started"' a.json
 for _ in 1 2; do "$parley" node --model softmax --steps 1 --out x --json /dev/stdout 2> x.err | grep '"agreed"' > x.out; done
 seq 100000 > x.json # longer than what comes
@@ -80,15 +70,10 @@ ps -L -o lwp=,ni= -p "$a" | awk -v nice="$nice" -v nicer=$nicer -v trainer="$a" 
     END { exit bad || NR < 3 }'
 
 # A second node of that name is refused while the first lives.
-status=0
-"$parley" node --name b --model mlp:32 --time 600s --join "$address" > x.out 2> x.err || status=$?
-[ $status -eq 4 ]
-grep -q 'hint: give each node a --name of its own' x.err
+expect 4 'hint: give each node a --name of its own' node --name b --model mlp:32 --time 600s --join "$address"
 # So is one of another cluster.
-status=0
-"$parley" node --name x --model mlp:32 --time 600s --cluster other --join "$address" > x.out 2> x.err || status=$?
-[ $status -eq 6 ]
-grep -q 'cluster is "parley" at a and "other" at x' x.err
+expect 6 'cluster is "parley" at a and "other" at x' \
+    node --name x --model mlp:32 --time 600s --cluster other --join "$address"
 
 # Both are in the list that either gives.
 "$parley" status --json "$address" > status.json
@@ -199,12 +184,8 @@ wait "$a"
 cp a.safetensors.a damaged
 printf '\x11\x22\x33' | dd of=damaged bs=1 seek=$(($(stat -c %s damaged) / 2)) conv=notrunc status=none
 for action in eval verify 'export --out damaged.f32'; do
-    status=0
     # shellcheck disable=SC2086
-    "$parley" model ${action%% *} damaged ${action#"${action%% *}"} > out 2> err || status=$?
-    [ $status -eq 7 ]
-    [ ! -s out ]
-    grep -q '^parley: damaged: the file states sha256:' err
+    expect 7 'parley: damaged: the file states sha256:' model ${action%% *} damaged ${action#"${action%% *}"}
     [ ! -e damaged.f32 ]
 done
 "$parley" model inspect damaged > inspected
@@ -212,12 +193,9 @@ done
 cp a.safetensors.a damaged
 printf '\x3d' | dd of=damaged bs=1 seek=$(($(stat -c %s damaged) - 1)) conv=notrunc status=none
 for action in inspect verify eval predict 'export --out damaged.f32'; do
-    status=0
     # shellcheck disable=SC2086
-    "$parley" model ${action%% *} damaged ${action#"${action%% *}"} > out 2> err || status=$?
-    [ $status -eq 7 ]
-    [ ! -s out ]
-    grep -q "^parley: damaged: its texts or its scaling were changed .* take another node's file" err
+    expect 7 'parley: damaged: its texts or its scaling were changed ' model ${action%% *} damaged ${action#"${action%% *}"}
+    grep -q "were changed .* take another node's file" err
     [ ! -e damaged.f32 ]
 done
 ln before b.f32
@@ -388,13 +366,10 @@ line=$(sed -n 's/^parley: the next node: parley node --join [0-9.:]* //p' j.err)
 # joins by such an address and tells others one of loopback is warned.
 "$parley" node --name l --listen 0.0.0.0:0 --advertise 127.0.0.1:1 --insecure --model mlp:8 --steps 1 --out l > l.out 2> l.err
 grep -q '^parley: the next node: parley node --join 127.0.0.1:1 --listen=ITS-ADDRESS:0 --insecure ' l.err
-status=0
-"$parley" node --name l --join 127.0.0.1:1,0.0.0.0:1 --join-timeout 1ms > l.out 2> l.err || status=$?
-[ $status -eq 4 ]
-grep -q '^parley: others .* at 127.0.0.1:[0-9]*, which .* the seed 0.0.0.0:1 .* --listen .* --advertise' l.err
-"$parley" node --name l --join 127.0.0.1:1 --join-timeout 1ms > l.out 2> l.err || status=$?
-[ $status -eq 4 ]
-if grep 'others are told' l.err; then exit 1; fi
+expect 4 'parley: others are told' node --name l --join 127.0.0.1:1,0.0.0.0:1 --join-timeout 1ms
+grep -q '^parley: others .* at 127.0.0.1:[0-9]*, which .* the seed 0.0.0.0:1 .* --listen .* --advertise' err
+expect 4 'no seed was reached' node --name l --join 127.0.0.1:1 --join-timeout 1ms
+if grep 'others are told' err; then exit 1; fi
 
 # On a terminal a line stands that is drawn again and again: what is said clears it first, whichever
 # thread says it.

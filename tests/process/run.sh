@@ -49,10 +49,7 @@ mv 2.safetensors.agreement.json.as-written 2.safetensors.agreement.json
 cp 2.safetensors copied
 "$parley" model verify --json copied | grep -q '"record":false}$'
 cp 4.safetensors.agreement.json copied.agreement.json
-status=0
-"$parley" model verify copied > said 2>&1 || status=$?
-[ $status -eq 7 ]
-grep -q '^parley: copied.agreement.json: ' said
+expect 7 'parley: copied.agreement.json: ' model verify copied
 check 3 --epochs 50 --target-accuracy 0.5
 # From the start of the first process: not before a node says that it is reached.
 python3 - << 'END'
@@ -199,19 +196,15 @@ for data in 'kinds.csv 30' 'turned.csv 30' 'some.csv 20'; do
     "$parley" model eval kinds --data "csv:${data% *}" | grep -q "^accuracy  1.0000 on ${data#* } test samples"
 done
 "$parley" model eval kinds --test csv:some.csv | grep -q '^accuracy  1.0000 on 200 test samples'
-# refused TEXT ARGUMENT...: eval of kinds ends with status 7, says so and gives no figure.
+# refused LINE ARGUMENT...: parley ends with status 7, says this and gives no figure.
 refused() {
-    local text=$1 status=0
-    shift
-    "$parley" model eval kinds "$@" > out 2> err || status=$?
-    [ $status -eq 7 ]
-    [ ! -s out ]
-    grep -qFx -- "$text" err
+    expect 7 "$1" "${@:2}"
+    grep -qFx -- "$1" err
 }
 sed 's/bee/aaa/' kinds.csv > renamed.csv
 has='the training data: "ant", "bee", "c\"t"'
-refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" --data csv:renamed.csv
-refused "parley: other.svm:1:1: found \"2\", expected a label of $has" --data csv:kinds.csv --test libsvm:other.svm
+refused "parley: renamed.csv:2: column 3: found \"aaa\", which is no label of $has" model eval kinds --data csv:renamed.csv
+refused "parley: other.svm:1:1: found \"2\", expected a label of $has" model eval kinds --data csv:kinds.csv --test libsvm:other.svm
 
 # A column that varies, and not in 24 bits, is named; constant ones are none of those.
 awk 'BEGIN { print "kind,same,time"; for (i = 0; i < 40; i++) print i % 2 ",7,170000000" i % 9 }' > late.csv
@@ -287,11 +280,8 @@ if "$parley" model eval kinds --data csv:line.csv,numbers 2> refused; then exit 
 grep -q "labels are numbers, the model's classes" refused
 "$parley" model inspect line | grep -qFx 'columns     "a", "b"'
 awk -F, '{ print $2 "," $1 "," $3 }' line.csv > turned.csv
-status=0
-"$parley" model predict line --data csv:turned.csv > out 2> err || status=$?
-[ $status -eq 7 ]
-[ ! -s out ]
-grep -qFx 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' err
+refused 'parley: turned.csv:1: column 1: found "b", expected "a" as in the training data' \
+    model predict line --data csv:turned.csv
 # Names that a model's file can't carry are said to be lost, once, by whoever trains on them.
 printf '1,b\n2,caf\351\n3,b\n' > latin.csv
 lost='the model will not carry the names of its classes, as one is not UTF-8 or has two lines'
@@ -323,11 +313,8 @@ grep -q '^remark .* not carry the names of its columns, .* all are longer than' 
 if grep -q '^remark' 3000.out; then exit 1; fi
 "$parley" run -q -n 2 --data csv:long.csv --model softmax --steps 2 --out long > /dev/null
 "$parley" model predict long --data csv:long.csv > /dev/null
-status=0
-"$parley" model predict long --data csv:turned.csv > out 2> err || status=$?
-[ $status -eq 7 ]
-[ ! -s out ]
-grep -q '^parley: turned.csv:1: column 1: found "0.*, expected "0' err
+expect 7 'parley: turned.csv:1: column 1: found "0' model predict long --data csv:turned.csv
+grep -q ', expected "0' err
 # So is it of data that there is nothing to learn from, once, by whoever trains on them.
 printf '1,b\n2,b\n3,b\n' > one.csv
 one='all samples are of one class: there is nothing to tell apart'
@@ -353,17 +340,11 @@ for shape in (6, 10), (10, 6):
 END
 "$parley" run -n 2 --data npy:6x10 --model resnet:1 --steps 2 --out images -q > /dev/null
 "$parley" model predict images --data npy:6x10 > /dev/null
-status=0
-"$parley" model predict images --data npy:10x6 > out 2> err || status=$?
-[ $status -eq 7 ]
-[ ! -s out ]
-grep -qFx 'parley: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' err
+refused 'parley: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' \
+    model predict images --data npy:10x6
 # So is a table of as many numbers.
 python3 -c 'print((",".join(["5"] * 60) + "\n") * 3, end="")' > sixty.csv
-status=0
-"$parley" model predict images --data csv:sixty.csv > out 2> err || status=$?
-[ $status -eq 7 ]
-grep -qFx 'parley: the data are a table, the model takes images' err
+refused 'parley: the data are a table, the model takes images' model predict images --data csv:sixty.csv
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
 python3 - "$parley" << 'END'

@@ -20,7 +20,4 @@ agreed 3 3
 # One TCP connection of many is cut, again and again, in the middle of what it carries.
 "$soak" --parley "$parley" --count 1 cut_streams
 
-status=0
-"$parley" run --streams 65 2> err || status=$?
-[ $status -eq 2 ]
-grep -q -- '--streams: "65" is out of range (1 to 64)' err
+expect 2 '--streams: "65" is out of range (1 to 64)' run --streams 65
