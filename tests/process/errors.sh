@@ -78,6 +78,13 @@ expect 2 'use topk:P' sim --strategy choco --codec subset:0.1
 expect 2 'at most 0.5, like topk:0.01' sim --strategy choco --codec topk:0.6
 expect 2 'take ring, torus, exponential or regular:K' node --strategy choco --topology base:2
 expect 2 'of 20 nodes has 19: take ring' sim -n 20 --strategy choco
+expect 2 'take exponential, regular:K or base:K' sim -n 80 --strategy gossip-sync
+expect 2 'averages the gradients of every step' run --strategy allreduce --mix-every 4
+expect 2 'follows averaging' run --strategy noloco --momentum-mode quasi-global
+expect 2 'follows averaging' run --strategy push-sum --momentum-mode quasi-global
+expect 2 'follows averaging' run --strategy push-sum --momentum-mode reset
+expect 2 'follows averaging' run --strategy local-sgd --momentum-mode reset
+expect 2 'follows averaging' sim --strategy allreduce --momentum-mode reset
 expect 2 '"subset:7" has no part' node --codec subset:7
 expect 2 'did you mean "bf16"' check --codec bf15
 expect 2 "has a share that is none" sim --mix-every 1,8@150%
