@@ -310,6 +310,32 @@ Test(partitions, a_minority_does_not_decide_alone_at_once)
     parley_sim_free(sim);
 }
 
+Test(partitions, who_is_cut_off_again_while_it_settles_dials_the_missing_anew)
+{
+    /* Halves have looked for each other when the wall falls, and are cut apart again as they settle
+     * together. That first look is none for the model they come to now: each would decide at once.
+     */
+    const uint32_t group[] = {0, 0, 1, 1};
+    enum parley_phase held = PARLEY_PHASE_HELD, settle = PARLEY_PHASE_SETTLE;
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = 4, .seed = 6, .seeds = 2, .rate = 0.01, .step_us = 10000, .latency_us = 500});
+    scene_train(sim, 4);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_stop(sim, 0, PARLEY_STOP_OPERATOR);
+    parley_sim_stop(sim, 3, PARLEY_STOP_OPERATOR);
+    scene_until(sim, 4, parley_sim_in_phase, &held, 20);
+    scene_run(sim, 20 * SECOND);
+    parley_sim_heal(sim);
+    scene_until(sim, 4, parley_sim_in_phase, &settle, 20);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 40 * SECOND);
+    parley_sim_heal(sim);
+    scene_until(sim, 4, parley_sim_agreed, NULL, 120);
+    scene_same(sim, 4);
+    parley_sim_free(sim);
+}
+
 static bool last_of_five_is_alone(struct parley_sim *sim, void *arg)
 {
     (void)arg;

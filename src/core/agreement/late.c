@@ -118,6 +118,7 @@ void late_rejoin(struct parley_node *node)
     if (a->candidate != CANDIDATE_NONE && !idle) return;
     if (idle && !keeps && !holding_let_go(node)) return;
     a->since_us = node->now_us;
+    a->verify_since_us = 0; /* that was of who was here, and of the model, before */
     a->rejoin_us = node->now_us + REJOIN_US;
     /* What this node held of its generation may be counted already: it speaks anew in the next. */
     if (self->generation) self->generation++;
