@@ -337,7 +337,7 @@ Test(roster, what_a_killed_cluster_had_used_is_counted_whoever_of_it_is_back)
 /* Of a live process named a that goes on from a file. */
 static int goes_on(struct parley_roster *roster, uint64_t boot, uint64_t kept, uint64_t made)
 {
-    int member = add(roster, boot, "a");
+    int known = roster_find(roster, boot), member = known == NONE ? add(roster, boot, "a") : known;
     roster->records[member].state = PARLEY_MEMBER_ALIVE;
     go_on(roster, member, kept, 3 * kept);
     train(roster, member, made);
@@ -352,14 +352,16 @@ static void dies(struct parley_roster *roster, int member)
 
 Test(roster, what_a_file_tells_of_is_counted_once_where_the_life_that_wrote_it_is_known)
 {
-    /* Whichever of them is heard of first. */
-    for (int first = 0; first < 2; first++) {
-        struct parley_roster roster = roster_of(4);
+    /* Whichever of them is heard of first; and where its place has gone to the later one. */
+    enum { FORMER_FIRST, LATER_FIRST, REPLACED, ORDERS };
+    for (int order = 0; order < ORDERS; order++) {
+        struct parley_roster roster = roster_of(order == REPLACED ? 2 : 3);
         train(&roster, add(&roster, 9, "b"), 1000);
-        if (first) dies(&roster, goes_on(&roster, 1, 0, 110));
+        if (order != LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, 110));
+        if (order == REPLACED) roster_replace(&roster, 1, &(struct record){.boot = 2, .name = "a"});
         goes_on(&roster, 2, 100, 520);
-        if (!first) dies(&roster, goes_on(&roster, 1, 0, 110));
-        cr_expect_eq(roster.samples, 1000 + 110 + 420, "%d: %d", first, (int)roster.samples);
+        if (order == LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, 110));
+        cr_expect_eq(roster.samples, 1000 + 110 + 420, "%d: %d", order, (int)roster.samples);
         cr_expect_eq(roster.samples_absent, 0);
         roster_close(&roster);
     }

@@ -315,6 +315,9 @@ static bool is_counted_twice(const struct parley_roster *roster, const struct re
     if (r->kept == 0 || !record_is_live(r)) return false;
     for (uint32_t at = 0; (other = roster_named(roster, r->name, &at)) != NONE;)
         if (!record_is_live(&roster->records[other])) samples += roster->records[other].samples;
+    for (int i = 0; i < ROSTER_FORGOTTEN; i++)
+        if (strcmp(roster->forgotten[i].name, r->name) == 0)
+            samples += roster->forgotten[i].samples;
     return samples > 0 && samples >= r->kept / 2;
 }
 
@@ -420,9 +423,11 @@ static void recall(struct parley_roster *roster, uint64_t boot)
 static void forget(struct parley_roster *roster, int member)
 {
     const struct roster_place *place = &roster->places[member];
+    const struct record *r = &roster->records[member];
+    struct roster_forgotten *f = &roster->forgotten[roster->forgotten_next++ % ROSTER_FORGOTTEN];
     roster->samples_forgotten += place->samples;
-    roster->forgotten[roster->forgotten_next++ % ROSTER_FORGOTTEN] =
-        (struct roster_forgotten){roster->records[member].boot, place->samples, place->kept};
+    *f = (struct roster_forgotten){.boot = r->boot, .samples = place->samples, .kept = place->kept};
+    memcpy(f->name, r->name, sizeof f->name);
 }
 
 static void take_place(struct parley_roster *roster, int member, const struct record *record)

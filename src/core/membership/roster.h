@@ -71,8 +71,10 @@ struct roster_place {
     uint32_t waited; /* of one waited for: likewise, as roster_waited() left it */
 };
 
-/* Who was forgotten, should it be back: it must not count twice. */
+/* Who was forgotten, should it be back, or a later life of its name tell of it: it must not count
+ * twice. */
 struct roster_forgotten {
+    char name[PARLEY_NAME_SIZE];
     uint64_t boot, samples, kept;
 };
 
