@@ -368,17 +368,34 @@ Test(joining, who_comes_as_the_others_settle_knows_why_training_has_ended)
     parley_sim_free(sim);
 }
 
+static void by_strategy(struct parley_config *config, uint32_t node, void *strategy)
+{
+    (void)node;
+    config->strategy = *(const enum parley_strategy *)strategy;
+}
+
 Test(joining, a_seed_that_is_not_there_delays_no_end)
 {
-    /* Its refusal is an answer. */
-    uint64_t starts[3] = {PARLEY_SIM_NEVER, 0, 0};
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 3, .seed = 1, .seeds = 2, .start_us = starts, .latency_us = 500});
-    scene_run(sim, 2 * SECOND);
-    parley_sim_stop(sim, 1, PARLEY_STOP_OPERATOR);
-    scene_until(sim, 3, parley_sim_agreed, NULL, 1);
-    scene_same(sim, 3);
-    parley_sim_free(sim);
+    /* Its refusal is an answer. So is its silence to a node that trains: no end, not even one that
+     * a sum under way delays, makes that dial it anew. */
+    for (uint32_t silent = 0; silent < 2; silent++) {
+        uint64_t starts[3] = {PARLEY_SIM_NEVER, 0, 0};
+        enum parley_strategy strategy = silent ? PARLEY_STRATEGY_ALLREDUCE : PARLEY_STRATEGY_GOSSIP;
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
+                                                                    .seed = 1,
+                                                                    .seeds = 2,
+                                                                    .start_us = starts,
+                                                                    .latency_us = 500,
+                                                                    .configure = by_strategy,
+                                                                    .arg = &strategy});
+        for (uint32_t i = 1; silent && i < 3; i++)
+            scene_part(sim, 0, i);
+        scene_run(sim, (silent ? 20 : 2) * SECOND);
+        parley_sim_stop(sim, 1, PARLEY_STOP_OPERATOR);
+        scene_until(sim, 3, parley_sim_agreed, NULL, 1);
+        scene_same(sim, 3);
+        parley_sim_free(sim);
+    }
 }
 
 static void second_differs(struct parley_config *config, uint32_t node, void *arg)

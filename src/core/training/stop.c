@@ -56,7 +56,7 @@ void stop_raise(struct parley_node *node, enum parley_stop cause)
     } else if (t->stop == PARLEY_STOP_NONE) { /* its untrained model is nothing to agree on */
         t->stop = cause;
         t->stop_us = node->now_us;
-        seeds_hurry(node);
+        if (phase_of(node) == PARLEY_PHASE_JOINING) seeds_hurry(node);
     }
 }
 
