@@ -91,6 +91,11 @@ static int judge_fault(const struct settings *settings, const struct fault_spec 
     if (where == (runs ? FAULT_IN_SIM : FAULT_IN_RUN))
         return judge_refuse(why, "--fault: \"%s\" is possible in parley %s only", kind,
                             runs ? "sim" : "run");
+    if (settings->membership == MEMBERSHIP_STATIC && fault->kind == FAULT_PAUSE &&
+        fault->lasting.kind == FAULT_NEVER)
+        return judge_refuse(
+            why, "--fault: \"pause\" has no end, and with --membership static nobody finds out who "
+                 "is silent; say for how long, like pause:n1@5s+2s");
     if (fault->kind == FAULT_JOIN && fault->target != FAULT_NUMBER)
         return judge_refuse(
             why, "--fault: \"join\" takes the number of nodes that join, like join:2@20%%");

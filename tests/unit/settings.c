@@ -346,6 +346,9 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("run --fault clog:n1@5s", NULL, "--fault: \"clog\" is possible in parley sim only");
     expect("sim --fault sleep=1ms:n1@0s", NULL,
            "--fault: \"sleep\" is possible in parley run only");
+    expect("sim --membership static --fault pause:n1@5s+9s --fault pause:n1@50%", NULL,
+           "--fault: \"pause\" has no end, and with --membership static nobody finds out who is "
+           "silent; say for how long, like pause:n1@5s+2s");
     expect("sim --fault partition:n0|n9@5s", NULL, "--fault: \"n9\" is not a node (n0 to n3)");
     expect("sim --swarm", NULL, "--swarm: needs --seeds A..B, like --seeds 1..2000");
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
