@@ -229,7 +229,7 @@ void joining_advance(struct parley_node *node)
 {
     const struct parley_config *c = &node->config;
     const struct training *t = &node->training;
-    bool met = node->roster->shared || (node->contacted && node->met_all);
+    bool met = node->roster->shared || node->met_all;
     if (!met && !(seeds_only_self(node) && (live_of(node) == 1 || node->contacted))) {
         if (t->stop == PARLEY_STOP_NONE || node->now_us < t->stop_us + MEET_US) return;
         out_log(node, PARLEY_LOG_ERROR, "stopped before any seed was reached");
