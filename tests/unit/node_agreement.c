@@ -167,6 +167,28 @@ Test(node_agreement, a_model_that_came_in_somewhere_for_a_while_is_not_waited_fo
     lone_free(lone);
 }
 
+Test(node_agreement, who_finds_nobody_left_who_could_send_the_model_says_that_it_goes)
+{
+    /* b trains and is here still; a has agreed with another, and both have gone. */
+    struct lone *lone = plain_node();
+    struct message_bye_frame bye;
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2);
+    struct record r = training_a(1);
+    r.phase = PARLEY_PHASE_DONE;
+    r.state = PARLEY_MEMBER_LEFT;
+    r.stop = PARLEY_STOP_OPERATOR;
+    r.stop_live = r.voters = 3;
+    memcpy(r.digest, other_digest, sizeof r.digest);
+    lone_listen(lone, b);
+    say_record(lone, a, &r);
+    for (int i = 0; i < 20 && !lone->finished; i++)
+        keep_alive(lone, b);
+    cr_assert(lone->finished && lone->error == PARLEY_ENO_AGREEMENT);
+    cr_assert(strstr(lone->why, "nobody is left who could send it"), "%s", lone->why);
+    cr_assert(lone_heard(lone, WIRE_BYE, &bye) && bye.reason == MESSAGE_BYE_LEAVING);
+    lone_free(lone);
+}
+
 Test(node_agreement, who_is_to_leave_as_the_agreed_model_gets_its_name_is_done)
 {
     /* Proves that it does not tell of a model of its own, beside one that has its name by then, and

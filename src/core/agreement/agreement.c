@@ -166,10 +166,11 @@ static void adopt(struct parley_node *node, int member)
     if (a->candidate == CANDIDATE_HELD) a->candidate = CANDIDATE_OWN;
     a->proposer = 0;
     if (a->candidate != CANDIDATE_OWN || holding_obtain(node, r->digest)) return;
-    out_log(node, PARLEY_LOG_ERROR,
-            "the others agreed on a model while this node was away, and "
-            "nobody is left who could send it");
-    out_finish(node, PARLEY_ENO_AGREEMENT);
+    if (self_of(node)->state != PARLEY_MEMBER_LEFT) /* it may take several steps to say goodbye */
+        out_log(node, PARLEY_LOG_ERROR,
+                "the others agreed on a model while this node was away, and "
+                "nobody is left who could send it");
+    agreement_finish(node, PARLEY_ENO_AGREEMENT);
 }
 
 void agreement_finish(struct parley_node *node, int error)
