@@ -83,7 +83,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .incoming = incoming(node),
         .ledger = node->ledger,
         .generation = self->generation,
-        .held = agreement->held,
+        .held = self->voters,
         .drift_before = agreement->drift_before,
         .candidate = agreement->buffer,
         .in_memory_only = agreement->failed_write,

@@ -113,18 +113,17 @@ static bool is_succeeded(const struct parley_node *node, const struct record *r)
 static void count_holders(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
-    struct record *self = self_of(node);
-    a->held = 0;
+    uint32_t held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
         const struct record *r = record_of(node, i);
         /* Who has given up and gone is known no more, whatever it held. A name holds it once. */
         bool gone = r->state == PARLEY_MEMBER_DEAD ||
                     (r->state == PARLEY_MEMBER_LEFT &&
                      (r->phase != PARLEY_PHASE_DONE || is_succeeded(node, r)));
-        a->held += !gone && said_holds(r, a->own);
+        held += !gone && said_holds(r, a->own);
     }
     a->known = roster_known(node->roster);
-    self->voters = a->held;
+    self_of(node)->voters = held;
 }
 
 /* Another has finished with what this node holds. That all have locked it is news on its way, and

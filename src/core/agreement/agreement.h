@@ -56,7 +56,7 @@ struct agreement {
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
     uint32_t uncounted;       /* here, but not of a majority, when that was last told */
     double drift_before;
-    uint32_t held, known;
+    uint32_t known;
     uint64_t done_us;
     uint64_t heard_us;  /* that another is DONE with what this node holds; 0: not yet */
     bool follows;       /* while LATE: another LATE node went back to SETTLE */
