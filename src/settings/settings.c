@@ -253,6 +253,25 @@ static int put_default(struct settings *settings, enum option_id id, const char 
     return settings->values[id].text ? 0 : put_value(settings, id, text, &place, why);
 }
 
+/* What is said is asked by three options: those of a lower rank than another lose. */
+static void drop_outranked(struct settings *settings)
+{
+    static const enum option_id asked[] = {OPTION_ID_LOG_LEVEL, OPTION_ID_QUIET, OPTION_ID_VERBOSE};
+    const struct settings_value *values = settings->values;
+    enum settings_origin highest = values[OPTION_ID_LOG_LEVEL].origin;
+    if (settings->quiet && values[OPTION_ID_QUIET].origin > highest)
+        highest = values[OPTION_ID_QUIET].origin;
+    if (settings->verbose && values[OPTION_ID_VERBOSE].origin > highest)
+        highest = values[OPTION_ID_VERBOSE].origin;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct settings_value *value = &settings->values[asked[i]];
+        if (!value->text || value->origin >= highest) continue;
+        value_clear(asked[i], settings);
+        free(value->text);
+        *value = (struct settings_value){0};
+    }
+}
+
 static void settle_level(struct settings *settings)
 {
     if (settings->values[OPTION_ID_LOG_LEVEL].origin > ORIGIN_DEFAULT) return;
@@ -284,6 +303,7 @@ static int put_staleness(struct settings *settings, char *why)
 int settings_finish(struct settings *settings, char why[SETTINGS_WHY_BYTES])
 {
     unsigned bit = VERB_BIT(settings->verb);
+    drop_outranked(settings);
     for (int pass = 0; pass < 2; pass++) /* what others go by is settled first */
         for (int i = 0; i < OPTION_ID_COUNT; i++) {
             enum option_id id = (enum option_id)i;

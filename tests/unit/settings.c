@@ -101,6 +101,33 @@ Test(settings, a_flag_beats_the_environment_which_beats_the_file_which_beats_the
     settings_close(&settings);
 }
 
+Test(settings, how_much_is_said_goes_by_the_highest_rank_that_says_it)
+{
+    /* -q, -v and --log-level are one question; of one rank the level is the more exact. */
+    static const struct {
+        const char *line, *environment, *file;
+        int level;
+        bool quiet, verbose;
+    } rows[] = {
+        {"run -q", "PARLEY_LOG_LEVEL=info", NULL, PARLEY_LOG_ERROR, true, false},
+        {"run -v", NULL, "log-level: error\n", PARLEY_LOG_DEBUG, false, true},
+        {"check -q", "PARLEY_VERBOSE=true", "verbose: true\n", PARLEY_LOG_ERROR, true, false},
+        {"sim", "PARLEY_VERBOSE=true", "quiet: true\n", PARLEY_LOG_DEBUG, false, true},
+        {"run --log-level warning", "PARLEY_QUIET=true", NULL, PARLEY_LOG_WARN, false, false},
+        {"run -q --log-level warning", NULL, NULL, PARLEY_LOG_WARN, true, false},
+        {"run", "PARLEY_QUIET=false", "log-level: error\n", PARLEY_LOG_ERROR, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char variable[32];
+        char *environment[] = {rows[i].environment ? variable : NULL, NULL};
+        snprintf(variable, sizeof variable, "%s", rows[i].environment ? rows[i].environment : "");
+        cr_assert_eq(load(rows[i].line, environment, rows[i].file), 0, "%zu: %s", i, why);
+        cr_assert_eq(settings.level, rows[i].level, "%zu: %d", i, settings.level);
+        cr_assert(settings.quiet == rows[i].quiet && settings.verbose == rows[i].verbose, "%zu", i);
+        settings_close(&settings);
+    }
+}
+
 Test(settings, a_value_that_loses_is_judged_all_the_same)
 {
     /* A bad value in the file is an error even where a flag overrides it. */
