@@ -40,7 +40,7 @@ struct dataset {
     float far_value;
     uint32_t far_label; /* the place of a target that lies far from all others, from 1; 0: none */
     double far_label_value;
-    size_t header_line; /* of a csv: all numbers, and taken for a header; 0: there is none */
+    size_t header_line; /* of a csv: has numbers, and is taken for a header; 0: there is none */
     /* Of a csv: that column, from 1, is taken for a label that nobody looks at, and only as it is
      * the last; 0: there is none. */
     uint32_t last_column;

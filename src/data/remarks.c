@@ -23,7 +23,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct remarks *remarks, c
 static void add_header(struct remarks *remarks, const struct dataset *set)
 {
     add(remarks,
-        "line %zu, all numbers, is taken for a header; say which it is: \",header=yes\" behind the "
+        "line %zu, with numbers in it, is taken for a header; say which it is: \",header=yes\" "
+        "behind the "
         "file's name, or \",header=no\" if it is a sample",
         set->header_line);
 }

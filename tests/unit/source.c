@@ -701,10 +701,12 @@ Test(source, a_file_may_be_called_like_an_option)
 Test(source, a_first_line_is_a_header_or_a_sample_as_is_said)
 {
     /* Proves that numbers which nobody spoke of are remarked where they are taken for a header,
-     * once, and that what is said of the training set holds for its test set, unless that says
-     * other. */
+     * all or some, once, and that what is said of the training set holds for its test set, unless
+     * that says other. */
     static const char counted[] = "0,1,2,3\n7,8,9,0\n6,5,4,1\n1,2,4,1\n";
     static const char plain[] = "5,8,9,3\n6,5,4,0\n6,5,3,1\n";
+    static const char lacks[] = "0.1,na,a\n6,5,a\n6,4,b\n1,2,b\n";
+    static const char named[] = ",0,1,kind\n6,5,1,0\n6,5,2,1\n";
     static const struct {
         const char *data, *test;
         uint32_t train, held;
@@ -718,12 +720,19 @@ Test(source, a_first_line_is_a_header_or_a_sample_as_is_said)
         {"csv:c,header=no,label=4", "csv:c", 4, 4, false},
         {"csv:c,label=4,header=no", "csv:c,header=yes", 4, 3, false},
         {"csv:p,header=yes", "csv:p", 2, 2, false},
+        {"csv:l", NULL, 2, 1, true},
+        {"csv:l", "csv:l", 3, 3, true},
+        {"csv:l,header=yes", "csv:l", 3, 3, false},
+        {"csv:l,label=a", "csv:l", 3, 3, false},
+        {"csv:n", NULL, 1, 1, false},
     };
     struct source source;
     struct remarks remarks;
     files_count = 0;
     put("c", counted, strlen(counted));
     put("p", plain, strlen(plain));
+    put("l", lacks, strlen(lacks));
+    put("n", named, strlen(named));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *data = cases[i].data;
         int error = source_load(&source, &reader, data, cases[i].test, why, sizeof why);
@@ -733,8 +742,8 @@ Test(source, a_first_line_is_a_header_or_a_sample_as_is_said)
         remarks_of(&remarks, &source);
         cr_expect_eq(remarks.count, cases[i].remarked, "%s: %u", data, remarks.count);
         if (cases[i].remarked)
-            cr_expect(strstr(remarks.text[0], "line 1, all numbers, is taken for a header"), "%s",
-                      remarks.text[0]);
+            cr_expect(strstr(remarks.text[0], "line 1, with numbers in it, is taken for a header"),
+                      "%s", remarks.text[0]);
         source_close(&source);
     }
 }

@@ -279,15 +279,21 @@ static bool is_header(const struct reading *r, const struct names *first)
     return r->shape->numbers && r->label > 0 && kind_of(first, r->label - 1) == NAME;
 }
 
-/* Whether a header might be a sample after all, and nothing but its numbers tells. */
-static bool is_doubtful(const struct reading *r, const struct names *first)
+/* Whether a header might be a sample after all, with a mark of its own for a value that it lacks.
+ * `named`: by one of its names the label was found. */
+static bool is_doubtful(const struct reading *r, const struct names *first, bool named)
 {
     const char *name;
+    uint32_t numbers = 0, values = 0;
     if (r->shape->header != ROWS_HEADER_UNSAID) return false;
     if (r->shape->columns.count > 0 && find_other(r, first, &name) == 0) return false;
-    for (uint32_t c = 0; c < first->count; c++)
-        if (kind_of(first, c) != NUMBER) return false;
-    return true;
+    for (uint32_t c = 0; c < first->count; c++) {
+        bool is_number = kind_of(first, c) == NUMBER;
+        numbers += is_number;
+        values += is_number && c + 1 != r->label;
+    }
+    bool told = named || is_counted(first, r->label);
+    return numbers == first->count || (values > 0 && !told);
 }
 
 /* A name that two columns have tells of neither. */
@@ -368,7 +374,7 @@ static int read_head(struct reading *r, const char *label)
     const char *divider = divider_of(&first);
     if (header || is_header(r, &first)) {
         error = compare_header(r, line, &first);
-        if (is_doubtful(r, &first)) r->set->header_line = line;
+        if (is_doubtful(r, &first, header)) r->set->header_line = line;
         r->head = first;
         first = (struct names){0};
     } else {
