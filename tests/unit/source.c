@@ -453,6 +453,34 @@ Test(source, inputs_of_another_width_are_refused)
     cr_expect_str_eq(why, "the model is one of text: model sample goes on with one");
 }
 
+Test(source, an_empty_line_that_may_be_an_input_is_refused_not_passed_over)
+{
+    /* Proves it where a sample without a label may have nothing on its line, and that no line at
+     * the end, of a note, or among labelled ones is one. */
+    static const struct source_model model = {"", NULL, 2, 1, false, NULL};
+    static const struct {
+        const char *spec, *bytes, *why;
+    } cases[] = {
+        {"libsvm:t", "1:1\n \n1:3\n",
+         "t:2: an empty line among samples without labels; if it is one of zeros, write 0 there"},
+        {"csv:t", "x\n1\n\n3\n", "t:3: column 1 (\"x\"): found nothing, expected a number"},
+        {"libsvm:t", "1:1\n# a note\n1:3\n\n\n", NULL},
+        {"libsvm:t", "5 1:1\n\n6 1:3\n", NULL},
+        {"csv:t", "x\n1\n3\n\n\n", NULL},
+        {"csv:t", "x,k\n1,a\n\n3,b\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dataset set;
+        files_count = 0;
+        put("t", cases[i].bytes, strlen(cases[i].bytes));
+        int error = source_load_inputs(&set, &reader, cases[i].spec, &model, why, sizeof why);
+        cr_expect_eq(error, cases[i].why ? PARLEY_EDATA : 0, "%zu: %s", i, why);
+        if (cases[i].why) cr_expect_str_eq(why, cases[i].why);
+        if (!cases[i].why) cr_expect_eq(set.count, 2, "%zu: %u", i, set.count);
+        dataset_close(&set);
+    }
+}
+
 Test(source, specs_that_can_not_be_are_refused_by_name)
 {
     /* Proves the words for test sets of another kind, empty options, files that are not there. */

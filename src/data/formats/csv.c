@@ -83,20 +83,23 @@ static void skip_blanks(struct reading *r)
         r->at++;
 }
 
-/* Passes over lines with nothing on them. Returns whether a row follows. */
+/* Passes over lines with nothing on them, but where a row is one value: in front of a row that is
+ * one that lacks it. Returns whether a row follows. */
 static bool find_row(struct reading *r)
 {
+    const char *first = r->at, *start;
+    size_t line = r->line;
     for (;;) {
-        const char *start = r->at;
+        start = r->at;
         skip_blanks(r);
         if (r->at == r->end) return false;
-        if (*r->at != '\n') {
-            r->at = start;
-            return true;
-        }
+        if (*r->at != '\n') break;
         r->at++;
         r->line++;
     }
+    r->at = r->columns == 1 ? first : start;
+    if (r->columns == 1) r->line = line;
+    return true;
 }
 
 static int read_quoted(struct reading *r, struct field *field)

@@ -17,7 +17,7 @@
 struct reading {
     struct bytes file;
     const char *at, *end, *line_start;
-    size_t line;
+    size_t line, empty; /* the last with nothing on it, no note either; 0: there was none */
     struct dataset *set;
     struct rows_shape *shape;
     bool test, fills; /* the second pass */
@@ -116,13 +116,25 @@ static int take_pair(struct reading *r, const char *word, size_t size, uint32_t 
     return 0;
 }
 
+/* A sample of zeros is written so where there is no label. */
+static int refuse_empty(const struct reading *r)
+{
+    snprintf(r->why, r->why_size,
+             "%s:%zu: an empty line among samples without labels; if it is one of zeros, write 0 "
+             "there",
+             r->file.name, r->empty);
+    return PARLEY_EDATA;
+}
+
 static int read_line(struct reading *r)
 {
     const char *word;
     uint32_t last = 0;
     size_t size = next_word(r, &word);
+    if (size == 0 && r->at == word) r->empty = r->line;
     if (size == 0) return 0;
     bool bare = r->shape->unlabelled && memchr(word, ':', size);
+    if (bare && r->empty > 0) return refuse_empty(r);
     int error = bare ? take_pair(r, word, size, &last) : take_label(r, word, size);
     while (!error && (size = next_word(r, &word)) > 0)
         error = take_pair(r, word, size, &last);
@@ -135,7 +147,7 @@ static int pass(struct reading *r, bool fills)
 {
     r->fills = fills;
     r->rows = 0;
-    r->line = 0;
+    r->line = r->empty = 0;
     r->at = bytes_text(r->file);
     r->end = (const char *)r->file.data + r->file.size;
     int error = 0;
