@@ -67,6 +67,16 @@ static int judge_size(const struct settings *settings, char *why)
     return 0;
 }
 
+static int judge_shard(const struct settings *settings, char *why)
+{
+    const struct settings_value *shard = &settings->values[OPTION_ID_SHARD];
+    if (!shard->text || strcmp(settings->partition, "all") != 0) return 0;
+    return judge_refuse(
+        why,
+        "--shard: \"%s\" is one share of %u, and with --partition all each node has all the data",
+        shard->text, (unsigned)settings->shard.count);
+}
+
 static int no_such_node(const struct settings *settings, const char *flag, const char *name,
                         char *why)
 {
@@ -391,6 +401,7 @@ static const struct {
     {judge_network, NODE, false},
     {judge_seeds, NODE, false},
     {judge_size, NODE | RUN, false},
+    {judge_shard, NODE, false},
     {judge_strategy, NODE | RUN, true},
     {judge_servers, NODE | RUN, true},
     {judge_robust, NODE | RUN, true},

@@ -363,6 +363,9 @@ Test(settings, settings_that_do_not_go_together_are_refused)
            "--quorum: \"majority\" needs --nodes N, the number that it is a majority of");
     expect("run --min-peers 4", NULL,
            "--min-peers: \"4\" other nodes can't be alive among 4 (--nodes)");
+    expect(
+        "node --shard 0/4 --partition all", NULL,
+        "--shard: \"0/4\" is one share of 4, and with --partition all each node has all the data");
     expect("run -qv", NULL, "--quiet and --verbose exclude each other");
     expect("node --join-timeout 5s", NULL,
            "--join-timeout: \"5s\" to reach a seed, and there are none; name them with --join or "
