@@ -17,22 +17,24 @@ static bool is_served(int strategy)
 /* Who sends models, or what there is of them, by codec; the others send fp32. */
 static bool has_codecs(int strategy)
 {
-    return strategy <= PARLEY_STRATEGY_NONE || strategy == PARLEY_STRATEGY_CHOCO;
+    return strategy == PARLEY_STRATEGY_GOSSIP || strategy == PARLEY_STRATEGY_CHOCO;
 }
 
 bool settings_heeds(int strategy, enum option_id id)
 {
     bool gradients = strategy == PARLEY_STRATEGY_ALLREDUCE || is_served(strategy);
+    bool apart = strategy == PARLEY_STRATEGY_NONE;
     bool of_all =
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
     if (id == OPTION_ID_BACKUP_WORKERS) return strategy == PARLEY_STRATEGY_PS_BSP;
     if (id == OPTION_ID_OUTER_LR || id == OPTION_ID_OUTER_MOMENTUM)
         return strategy == PARLEY_STRATEGY_DILOCO || strategy == PARLEY_STRATEGY_NOLOCO;
     if (id == OPTION_ID_CHOCO_STEP) return strategy == PARLEY_STRATEGY_CHOCO;
-    if (id == OPTION_ID_MIX_EVERY) return !gradients && strategy != PARLEY_STRATEGY_NONE;
+    if (id == OPTION_ID_MIX_EVERY) return !gradients && !apart;
+    if (id == OPTION_ID_MOMENTUM_MODE) return !apart;
     if (id == OPTION_ID_CODEC) return has_codecs(strategy);
     if (id == OPTION_ID_ROBUST) return strategy == PARLEY_STRATEGY_GOSSIP;
-    return id != OPTION_ID_TOPOLOGY || !of_all;
+    return id != OPTION_ID_TOPOLOGY || (!of_all && !apart);
 }
 
 static int judge_mix_every(const struct settings *settings, char *why)
@@ -82,10 +84,11 @@ int judge_strategy(const struct settings *settings, char *why)
 {
     const struct settings_value *topology = &settings->values[OPTION_ID_TOPOLOGY];
     const char *strategy = settings->values[OPTION_ID_STRATEGY].text;
+    bool apart = settings->strategy == PARLEY_STRATEGY_NONE;
     int error = judge_mix_every(settings, why);
     if (!error) error = judge_numbers(settings, why);
     if (error) return error;
-    if (settings->strategy > PARLEY_STRATEGY_NONE &&
+    if (settings->strategy != PARLEY_STRATEGY_GOSSIP &&
         settings->momentum_mode == TRAINER_MOMENTUM_AVERAGED)
         return judge_refuse(
             why,
@@ -94,11 +97,12 @@ int judge_strategy(const struct settings *settings, char *why)
             strategy);
     if (topology->origin > ORIGIN_DEFAULT && strcmp(settings->topology, "complete") != 0 &&
         !settings_heeds(settings->strategy, OPTION_ID_TOPOLOGY))
-        return judge_refuse(
-            why,
-            "--topology: \"%s\" says who exchanges with whom, but the rounds of %s are of all "
-            "nodes; --strategy gossip heeds it",
-            topology->text, strategy);
+        return judge_refuse(why,
+                            "--topology: \"%s\" says who exchanges with whom, but %s%s%s; "
+                            "--strategy gossip heeds it",
+                            topology->text, apart ? "" : "the rounds of ", strategy,
+                            apart ? " exchanges nothing until the end, and then with all"
+                                  : " are of all nodes");
     return 0;
 }
 
@@ -254,7 +258,6 @@ static bool is_followed(const struct settings *settings)
     case PARLEY_STRATEGY_GOSSIP:
     case PARLEY_STRATEGY_GOSSIP_SYNC:
     case PARLEY_STRATEGY_CHOCO:
-    case PARLEY_STRATEGY_NONE:
         return true;
     default: /* the default for all strategies may be written down for each */
         return settings->momentum_mode != TRAINER_MOMENTUM_RESET;
@@ -309,7 +312,7 @@ int judge_training(const struct settings *settings, char *why)
             "--momentum-mode: \"%s\" needs --optimizer momentum or nesterov; %s keeps what it "
             "has local",
             mode->text, settings->optimizer);
-    if (mode->origin != ORIGIN_DEFAULT && !is_followed(settings))
+    if (mode->origin != ORIGIN_DEFAULT && !judge_is_of_several(settings) && !is_followed(settings))
         return judge_refuse(
             why,
             "--momentum-mode: \"%s\" follows averaging with neighbours, and --strategy "

@@ -185,17 +185,35 @@ Test(plan, of_a_list_of_strategies_each_run_is_judged_by_itself)
     unload();
 }
 
-/* Proves that nodes that train apart have no mixing period, wherever they stand in the list. */
+/* Proves that nodes that train apart have no mixing period, wherever they stand in the list, nor
+ * what else is of averaging. */
 Test(plan, who_does_not_average_is_one_run_of_all_mixing_periods)
 {
+    char *unheeded;
     cr_assert_eq(load("strategy: [none, gossip]\nmix-every: [1, 4]\n"), 0, "%s", why);
     cr_assert_eq(plan.count, 3);
     expect_run(0, "none", 0);
     expect_run(1, "gossip, mix-every 1", 1);
     unload();
     cr_assert_eq(load("compare: [none, gossip]\nmix-every: 4\n"), 0, "%s", why);
-    char *unheeded = plan_unheeded(&plan);
+    unheeded = plan_unheeded(&plan);
     cr_assert_str_eq(unheeded, "--mix-every changes nothing for none\n");
+    free(unheeded);
+    unload();
+    cr_assert_eq(load("strategy: [none, gossip]\ntopology: ring\ncodec: int8\n"
+                      "momentum-mode: [averaged, reset]\n"),
+                 0, "%s", why);
+    cr_assert_eq(plan.count, 3);
+    expect_run(0, "none", 0);
+    expect_run(1, "gossip, momentum-mode averaged", 1);
+    unload();
+    cr_assert_eq(
+        load("compare: [none, gossip]\ntopology: ring\ncodec: int8\nmomentum-mode: reset\n"), 0,
+        "%s", why);
+    unheeded = plan_unheeded(&plan);
+    cr_assert_str_eq(unheeded, "--momentum-mode changes nothing for none\n"
+                               "--codec changes nothing for none\n"
+                               "--topology changes nothing for none\n");
     free(unheeded);
     unload();
 }

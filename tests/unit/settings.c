@@ -151,6 +151,18 @@ Test(settings, bad_flags_name_themselves_and_the_nearest)
     expect("run --strategy none --mix-every 8", NULL,
            "--mix-every: \"8\" local steps, but none averages nothing until the end; "
            "--strategy local-sgd, diloco or gossip average models so often");
+    expect("run --strategy none --topology ring", NULL,
+           "--topology: \"ring\" says who exchanges with whom, but none exchanges nothing until "
+           "the end, and then with all; --strategy gossip heeds it");
+    expect("run --strategy none --codec int8", NULL,
+           "--codec: \"int8\" is for models that --strategy gossip averages, and for choco; none "
+           "sends fp32");
+    expect("run --strategy none --momentum-mode averaged", NULL,
+           "--momentum-mode: \"averaged\" is for --strategy gossip, whose exchanges carry it; "
+           "none's don't (use local)");
+    expect("run --strategy none --momentum-mode reset", NULL,
+           "--momentum-mode: \"reset\" follows averaging with neighbours, and --strategy none does "
+           "something else; use local");
     expect(
         "node --strategy diloco --topology torus", NULL,
         "--topology: \"torus\" says who exchanges with whom, but the rounds of diloco are of all "
