@@ -2,6 +2,7 @@
 #include "data/formats/csv.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -404,7 +405,7 @@ Test(csv, numbers_are_read_as_strtod_reads_them)
     /* Proves the short way to a number against the C library's, digit by digit and power by power,
      * and what is no number here. */
     static const char *const none[] = {"",    "-",  ".",  "e1", "1e",  "1e+",   "inf",  "nan",
-                                       "0x1", "1 ", " 1", "1,", "--1", "1.2.3", "1e5.", "1e39"};
+                                       "0x1", "1 ", " 1", "1,", "--1", "1.2.3", "1e5.", "1.8e38"};
     struct rng rng = rng_init(2, 1);
     double value;
     for (int t = 0; t < 20000; t++) {
@@ -418,7 +419,8 @@ Test(csv, numbers_are_read_as_strtod_reads_them)
         if (t % 2) at += sprintf(text + at, "e%d", (int)rng_below(&rng, 36) - 30);
         text[at] = 0;
         double wanted = strtod(text, NULL);
-        cr_assert_eq(number_parse(text, (size_t)at, &value), isfinite((float)wanted), "%s", text);
+        cr_assert_eq(number_parse(text, (size_t)at, &value), fabs(wanted) <= (double)FLT_MAX / 2,
+                     "%s", text);
         if (isfinite((float)wanted)) cr_assert_eq(value, wanted, "%s: %.17g", text, value);
     }
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)

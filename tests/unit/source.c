@@ -177,6 +177,29 @@ Test(source, tables_are_scaled_by_their_training_set_and_constant_columns_are_sa
     source_close(&source);
 }
 
+Test(source, the_largest_values_that_are_read_are_scaled_to_finite_ones)
+{
+    /* Proves it of a column that counts for nothing, and of one that has a scale. */
+    static const char rows[] = "-1.7e38,-1.7e38,x\n1.7e38,-1.7e38,y\n";
+    static char text[60 * (sizeof rows - 1)];
+    struct source source;
+    const uint32_t index[] = {0, 1, 2};
+    float inputs[6];
+    uint16_t labels[3];
+    size_t size = 0;
+    for (int i = 0; i < 60; i++, size += sizeof rows - 1)
+        memcpy(text + size, rows, sizeof rows - 1);
+    text[strlen("-1.7e38,")] = '+';
+    put("a.csv", text, size);
+    cr_assert_eq(source_load(&source, &reader, "csv:a.csv", "csv:a.csv", why, sizeof why), 0, "%s",
+                 why);
+    cr_expect(source.train.scale[0] == 0 && source.train.scale[1] > 0);
+    dataset_gather(&source.train, index, 3, inputs, labels);
+    for (int i = 0; i < 6; i++)
+        cr_expect(isfinite(inputs[i]), "%d: %g", i, (double)inputs[i]);
+    source_close(&source);
+}
+
 Test(source, a_saved_model_s_vocabulary_and_window_read_the_text_it_is_tried_on)
 {
     /* Proves that numbers go by the model's characters, and not by those of the text at hand. */

@@ -3,16 +3,17 @@
  * Happy path: magic, version and length, then a Python dictionary with descr, fortran_order and
  * shape; behind it the values, as many as the shape says.
  * Failure: not NumPy's magic, a header that is cut short or no such dictionary, a type or order not
- * read here, shapes that don't fit, a file of another size, values that are not finite, labels that
+ * read here, shapes that don't fit, a file of another size, values that do not fit, labels that
  * are no classes.
  */
 #include "data/formats/npy.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "data/formats/number.h"
 
 enum { RANK_MAX = 4, LABELS_MAX = 65536, COLOURS_MAX = 4 };
 
@@ -284,9 +285,10 @@ static int fill_samples(struct dataset *set, const struct array *a)
     if (!set->values) return PARLEY_ENOMEM;
     for (uint64_t i = 0; i < a->cells; i++) {
         set->values[i] = (float)value_at(a, i);
-        if (isfinite(set->values[i])) continue;
+        if (number_fits(value_at(a, i))) continue;
         snprintf(a->why, a->why_size,
-                 "%s: value %" PRIu64 " of sample %" PRIu64 " is %g, expected a finite number",
+                 "%s: value %" PRIu64 " of sample %" PRIu64
+                 " is %g, expected a number of at most 1.7e38",
                  a->file.name, i % set->features, i / set->features, value_at(a, i));
         return PARLEY_EDATA;
     }
@@ -301,10 +303,10 @@ static int fill_targets(struct dataset *set, const struct array *a)
     set->classes = 1;
     for (uint32_t i = 0; i < set->count; i++) {
         set->targets[i] = value_at(a, i);
-        if (isfinite((float)set->targets[i])) continue;
+        if (number_fits(set->targets[i])) continue;
         snprintf(a->why, a->why_size,
-                 "%s: label %g of sample %" PRIu32 ", expected a finite number", a->file.name,
-                 value_at(a, i), i);
+                 "%s: label %g of sample %" PRIu32 ", expected a number of at most 1.7e38",
+                 a->file.name, value_at(a, i), i);
         return PARLEY_EDATA;
     }
     return 0;

@@ -3,7 +3,6 @@
  * section 3); all else is strtod's. */
 #include "data/formats/number.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +80,7 @@ bool number_parse(const char *text, size_t size, double *value)
         copy[size] = 0;
         *value = strtod(copy, NULL);
     }
-    return isfinite((float)*value);
+    return number_fits(*value);
 }
 
 const char *number_found(char out[64], const char *text, size_t size)
