@@ -371,7 +371,7 @@ static int judge_bench(const struct settings *settings, char *why)
 static int judge_saved(const struct settings *settings, char *why)
 {
     static const struct part parts[] = {
-        {OPTION_ID_DATA, {"eval", "predict"}}, {OPTION_ID_TEST, {"eval", "predict"}},
+        {OPTION_ID_DATA, {"eval", "predict"}}, {OPTION_ID_TEST, {"eval"}},
         {OPTION_ID_EXPORT_OUT, {"export"}},    {OPTION_ID_PROMPT, {"sample"}},
         {OPTION_ID_LENGTH, {"sample"}},        {OPTION_ID_TEMPERATURE, {"sample"}},
         {OPTION_ID_SAMPLE_SEED, {"sample"}},

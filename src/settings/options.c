@@ -71,6 +71,7 @@ static const struct {
     {OPTION_ID_MIN_PEERS, RUN, "each node trains once N others are alive (default: all)"},
     {OPTION_ID_DATA, BENCH, "what the nodes of bench run train on"},
     {OPTION_ID_DATA, MODEL, "what eval and predict try the model on" NUMBERS},
+    {OPTION_ID_TEST, MODEL, "of eval: test data; else those of --data, or a fixed tenth of it"},
 };
 
 static const struct verb_info verbs[] = {

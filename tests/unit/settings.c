@@ -542,8 +542,8 @@ Test(settings, what_is_of_another_part_of_a_verb_is_refused)
     } parts[] = {
         {"--data digits", "model eval m", "model verify m",
          "--data is of model eval and predict, not of model verify"},
-        {"--test digits", "model predict m", "model inspect m",
-         "--test is of model eval and predict, not of model inspect"},
+        {"--test digits", "model eval m", "model predict m",
+         "--test is of model eval, not of model predict"},
         {"--out m.npz", "model export m", "model predict m",
          "--out is of model export, not of model predict, which prints to stdout"},
         {"--prompt x", "model sample m", "model eval m",

@@ -1,8 +1,8 @@
 /* try.c: `parley model eval|predict FILE`: a saved model and data to try it on.
  *
  *   eval     accuracy and loss on the test data of --test or --data
- *   predict  a line for each sample of --test or --data: its class and how sure that is, or the
- *            number; labels are not looked at
+ *   predict  a line for each sample of --data: its class and how sure that is, or the number;
+ * labels are not looked at
  *
  * Happy path: load the data as the model's were, scale them as it says, run batch after batch.
  */
@@ -49,9 +49,7 @@ static int load_set(struct trial *t, const struct settings *settings, bool label
     if (labelled)
         return source_load_test(&t->set, &file_reader, settings->data, settings->test, &model, why,
                                 why_size);
-    return source_load_inputs(&t->set, &file_reader,
-                              settings->test ? settings->test : settings->data, &model, why,
-                              why_size);
+    return source_load_inputs(&t->set, &file_reader, settings->data, &model, why, why_size);
 }
 
 static int load(struct trial *t, const struct settings *settings, bool labelled, char *why,
