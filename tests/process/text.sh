@@ -39,9 +39,10 @@ grep -q '^{"prompt":"","text":".*"}$' json
 expect 2 '--prompt:1:4: found a character (first byte 0x58, "X")' model sample m --prompt "sheX"
 
 # Other formats.
-"$parley" model export m --out m.npz > /dev/null
+"$parley" model export m --out m.npz --json > said
 python3 -m zipfile -t m.npz > /dev/null
 python3 -m zipfile -l m.npz > list
+grep -qFx "{\"parameters\":3964,\"tensors\":$(grep -c '\.npy' list)}" said
 grep -q '^block0.qkv.weight.npy' list
 "$parley" model export m --out m.f32 > said
 grep -q '3964 parameters' said

@@ -37,9 +37,11 @@ int model_export(const struct opened *opened, const struct settings *settings, c
                  size_t why_size)
 {
     const char *path = settings->export_path;
+    uint32_t tensors = opened->file.tensor_count;
     int error;
     if (path && ends_in(path, ".npz")) {
         error = write_npz(opened, path, why, why_size);
+        tensors = opened->file.file.tensor_count;
     } else if (path && ends_in(path, ".f32")) {
         struct piece x = {opened->file.x, opened->file.n * sizeof(float)};
         error = durable_replace(path, &x, 1, why, why_size);
@@ -50,10 +52,8 @@ int model_export(const struct opened *opened, const struct settings *settings, c
         return PARLEY_EUSAGE;
     }
     if (!error && settings->json_stdout)
-        printf("{\"parameters\":%zu,\"tensors\":%" PRIu32 "}\n", opened->file.n,
-               opened->file.tensor_count);
+        printf("{\"parameters\":%zu,\"tensors\":%" PRIu32 "}\n", opened->file.n, tensors);
     else if (!error)
-        printf("%s: %zu parameters in %" PRIu32 " tensors\n", path, opened->file.n,
-               opened->file.tensor_count);
+        printf("%s: %zu parameters, %" PRIu32 " tensors\n", path, opened->file.n, tensors);
     return error;
 }
