@@ -104,6 +104,12 @@ static int moments(const float *values, size_t count, size_t features, double *m
     return 0;
 }
 
+static void note_flat(struct dataset *set, uint32_t column)
+{
+    if (set->flat == 0 || column < set->flat_first) set->flat_first = column;
+    set->flat++;
+}
+
 static int measure_table(struct dataset *set)
 {
     size_t features = set->features;
@@ -116,7 +122,7 @@ static int measure_table(struct dataset *set)
     for (uint32_t f = 0; !error && f < features; f++) {
         set->shift[f] = (float)mean[f];
         set->scale[f] = inverse_deviation(variance[f]);
-        if (variance[f] > 0 && set->scale[f] == 0) dataset_note_flat(set, f);
+        if (variance[f] > 0 && set->scale[f] == 0) note_flat(set, f);
     }
     free(mean);
     return error;
@@ -247,7 +253,7 @@ void dataset_note_alike(struct dataset *set, const double *first)
         if (!isnan(first[f])) continue;
         while (i < set->count && value[(size_t)i * set->features] == *value)
             i++;
-        if (i == set->count) dataset_note_flat(set, f);
+        if (i == set->count) note_flat(set, f);
     }
 }
 

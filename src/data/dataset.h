@@ -67,12 +67,6 @@ static inline double dataset_label_unit(const struct dataset *set)
     return 1 / ((double)set->label[1] * (double)set->label[1]);
 }
 
-static inline void dataset_note_flat(struct dataset *set, uint32_t column)
-{
-    if (set->flat == 0 || column < set->flat_first) set->flat_first = column;
-    set->flat++;
-}
-
 /* What a column has in the first row, and NAN once another row has another value. */
 static inline void dataset_see_value(double *first, uint32_t row, double value)
 {

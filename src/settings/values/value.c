@@ -53,7 +53,8 @@ static size_t size_of(enum option_kind kind)
     return sizes[kind];
 }
 
-bool value_word_fits(const char *word, const char *valid)
+/* Whether `word` is the valid word, or begins with a valid word that ends in ':' and goes on. */
+static bool word_fits(const char *word, const char *valid)
 {
     size_t length = strlen(valid);
     if (valid[length - 1] != ':') return strcmp(word, valid) == 0;
@@ -67,7 +68,7 @@ int value_word(const char *word, const char *const *valid, const char *is_none, 
     snprintf(head, sizeof head, "%.*s", (int)strcspn(word, ":"), word);
     struct nearest nearest = nearest_start(head);
     for (int i = 0; valid[i]; i++) {
-        if (value_word_fits(word, valid[i])) {
+        if (word_fits(word, valid[i])) {
             *place = i;
             return 0;
         }

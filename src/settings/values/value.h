@@ -13,9 +13,6 @@
 PARLEY_CHECK int value_parse(enum option_id id, const char *text, struct settings *settings,
                              char clause[SETTINGS_WHY_BYTES]);
 
-/* True if `word` is the valid word, or begins with a valid word that ends in ':' and goes on. */
-bool value_word_fits(const char *word, const char *valid);
-
 /* The place of `word` among the valid ones. PARLEY_EUSAGE with a clause that lists them, and says
  * what is amiss; is_none: "is not a topology". */
 PARLEY_CHECK int value_word(const char *word, const char *const *valid, const char *is_none,
