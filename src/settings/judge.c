@@ -234,15 +234,22 @@ bool judge_ends_by_target(const struct settings *settings)
     return settings->accuracy > 0 && !budget;
 }
 
-/* The rate would stay at 0, where a warm-up begins. */
-static int judge_warmup(const struct settings *settings, char *why)
+/* All would stay as at the start, a warm-up at the rate 0. The default schedule may be written
+ * down. */
+static int judge_course(const struct settings *settings, char *why)
 {
-    if (!judge_ends_by_target(settings) || settings->warmup <= 0) return 0;
+    const char *schedule = settings->schedule;
+    bool is_default = strcmp(schedule, option_info(OPTION_ID_SCHEDULE)->fallback) == 0;
+    enum option_id id = settings->warmup > 0                  ? OPTION_ID_WARMUP
+                        : settings->mix_every.later_count > 0 ? OPTION_ID_MIX_EVERY
+                                                              : OPTION_ID_SCHEDULE;
+    bool stays = is_default || strcmp(schedule, "constant") == 0;
+    if (!judge_ends_by_target(settings) || (id == OPTION_ID_SCHEDULE && stays)) return 0;
     return judge_refuse(
         why,
-        "--warmup: \"%s\" of a budget, and --target-accuracy alone is none; give --epochs, --steps "
-        "or --time too, or leave the warm-up away",
-        settings->values[OPTION_ID_WARMUP].text);
+        "--%s: \"%s\" goes by a budget, and --target-accuracy alone is none; give --epochs, "
+        "--steps or --time too, or leave it away",
+        option_info(id)->name, settings->values[id].text);
 }
 
 static int judge_target(const struct settings *settings, char *why)
@@ -407,7 +414,7 @@ static const struct {
     {judge_robust, NODE | RUN, true},
     {judge_optimizer, NODE | RUN, false},
     {judge_training, NODE | RUN, false},
-    {judge_warmup, NODE | RUN, false},
+    {judge_course, NODE | RUN, false},
     {judge_target, NODE | RUN, false},
     {judge_checkpoint, NODE | RUN, false},
     {judge_topology, NODE | RUN | VERB_BIT(VERB_TOPOLOGY), false},

@@ -396,9 +396,16 @@ Test(settings, settings_that_do_not_go_together_are_refused)
     expect("sim --seeds 1..3", NULL, "--seeds: is for --swarm, which is not given");
     expect("run --eval-every 100", NULL,
            "--eval-every: needs --target-accuracy A, for which it looks");
-    expect("run --target-accuracy 0.9 --warmup 0.1", NULL,
-           "--warmup: \"0.1\" of a budget, and --target-accuracy alone is none; give --epochs, "
-           "--steps or --time too, or leave the warm-up away");
+    expect(
+        "run --target-accuracy 0.9 --warmup 0.1", NULL,
+        "--warmup: \"0.1\" goes by a budget, and --target-accuracy alone is none; give --epochs, "
+        "--steps or --time too, or leave it away");
+    expect("run --target-accuracy 0.9 --schedule step", NULL,
+           "--schedule: \"step\" goes by a budget, and --target-accuracy alone is none; give "
+           "--epochs, --steps or --time too, or leave it away");
+    expect("run --target-accuracy 0.9 --mix-every 1,8@50%", NULL,
+           "--mix-every: \"1,8@50%\" goes by a budget, and --target-accuracy alone is none; give "
+           "--epochs, --steps or --time too, or leave it away");
     expect("run --backup-workers 1", NULL,
            "--backup-workers: \"1\" of the slowest are left out of a step by --strategy ps-bsp "
            "only, not by gossip");
@@ -609,7 +616,8 @@ Test(settings, what_a_quadratic_would_not_heed_is_refused)
 Test(settings, a_budget_given_replaces_the_four_epochs)
 {
     /* Four epochs are the budget only where there is none. */
-    const char *lines[] = {"run --steps 10", "run --time 10s", "run --target-accuracy 0.97"};
+    const char *lines[] = {"run --steps 10", "run --time 10s",
+                           "run --target-accuracy 0.97 --schedule cosine"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         cr_assert_eq(load(lines[i], NULL, NULL), 0, "%s", why);
         cr_assert_eq(settings.epochs, 0);
