@@ -22,7 +22,8 @@ enum {
     LATE_US = 250 * 1000, /* a TICK so late waits until all there is was read */
     DRAIN_US_MAX = 1000 * 1000,
     NEWS_ROUNDS_MAX = 4,
-    JOIN_LOOK_MS = 10
+    JOIN_LOOK_MS = 10,
+    JOIN_US = 1000000 /* the end waits so long for threads that nobody can end */
 };
 
 uint64_t loop_turn_us(struct loop *loop)
@@ -323,7 +324,7 @@ static void close_uv(struct loop *loop)
         close_handles(loop);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    uint64_t until_us = clock_now_us() + LOOP_JOIN_US;
+    uint64_t until_us = clock_now_us() + JOIN_US;
     lane_join_closers(&loop->door, until_us);
     conn_join_lookups(loop, until_us);
     int left = uv_loop_close(&loop->uv);

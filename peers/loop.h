@@ -36,8 +36,7 @@ enum {
     LOOP_LATER_MAX = 256,       /* events that arise from one step's updates */
     LOOP_READ_BUDGET_US = 4000, /* a turn stops reading after this long */
     LOOP_ACCEPTS_MAX = 16,      /* connections taken in so long: */
-    LOOP_ACCEPTS_US = 16000,
-    LOOP_JOIN_US = 1000000 /* the end waits so long for threads that nobody can end */
+    LOOP_ACCEPTS_US = 16000
 };
 
 /* What other threads ask for; guarded by the answers' lock. */

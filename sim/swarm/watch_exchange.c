@@ -6,6 +6,8 @@
 
 enum { STUCK_US = 15000000 };
 
+#define NOBODY UINT32_MAX /* no book, no buffer */
+
 /* ---- Deltas ---------------------------------------------------------------------------------- */
 
 /* Which exchange an ADD belongs to, and who is at the other end. */
@@ -14,7 +16,7 @@ struct side {
     uint64_t initiator; /* boot */
     uint32_t sequence;
     uint64_t peer;  /* boot */
-    uint32_t named; /* buffer of the snapshot; WATCH_NOBODY: in use elsewhere by now, or none */
+    uint32_t named; /* buffer of the snapshot; NOBODY: in use elsewhere by now, or none */
     float weight;   /* of a push; else 0 */
     bool outer;     /* what is added is an outer optimizer's */
 };
@@ -30,7 +32,7 @@ static bool side_of(const struct parley_node *node, uint32_t id, struct side *si
             *side = (struct side){.initiator = doubt->initiator,
                                   .sequence = doubt->sequence,
                                   .peer = doubt->initiator,
-                                  .named = WATCH_NOBODY,
+                                  .named = NOBODY,
                                   .weight = (float)doubt->delta.weight,
                                   .outer = doubt->delta.trains && node->strategy->mix};
             return true;
@@ -38,14 +40,13 @@ static bool side_of(const struct parley_node *node, uint32_t id, struct side *si
         const struct slot *slot = &node->exchange.slots[op->owner];
         uint64_t peer = record_of(node, slot->peer)->boot;
         bool initiates = slot->role == INITIATOR;
-        *side =
-            (struct side){.initiates = initiates,
-                          .initiator = initiates ? self : peer,
-                          .sequence = slot->sequence,
-                          .peer = peer,
-                          .named = slot->delta.weight > 0 && !initiates ? WATCH_NOBODY : slot->own,
-                          .weight = (float)slot->delta.weight,
-                          .outer = slot->delta.trains && node->strategy->mix};
+        *side = (struct side){.initiates = initiates,
+                              .initiator = initiates ? self : peer,
+                              .sequence = slot->sequence,
+                              .peer = peer,
+                              .named = slot->delta.weight > 0 && !initiates ? NOBODY : slot->own,
+                              .weight = (float)slot->delta.weight,
+                              .outer = slot->delta.trains && node->strategy->mix};
         return true;
     }
     return false;
@@ -58,7 +59,7 @@ static struct watch_entry *entry_of(struct sim_watch *watch, struct watch_book *
         if (!sim_grow(watch->sim, &book->entries, book->count, &book->capacity,
                       sizeof *book->entries))
             return NULL;
-        book->entries[book->count++] = (struct watch_entry){.responder = WATCH_NOBODY};
+        book->entries[book->count++] = (struct watch_entry){.responder = NOBODY};
     }
     return &book->entries[sequence];
 }
@@ -116,7 +117,7 @@ static const char *added(struct sim_watch *watch, struct sim_host *host, const s
     } else if (entry->responder != h->book) {
         return "a delta is added by somebody it was not decided with";
     }
-    if (side->named != WATCH_NOBODY) {
+    if (side->named != NOBODY) {
         if (h->snapshots[side->named % WATCH_BUFFERS].used)
             return "a snapshot has served two exchanges";
         h->snapshots[side->named % WATCH_BUFFERS].used = true;

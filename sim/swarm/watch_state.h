@@ -11,8 +11,6 @@ enum {
     WATCH_OPERATIONS = OPS_MAX + OPS_PER_OUTFLOW * PARLEY_SERVED_MAX
 };
 
-#define WATCH_NOBODY UINT32_MAX /* no book, no buffer */
-
 /* One offer, by its sequence in the initiator's book. */
 struct watch_entry {
     uint32_t responder; /* book */

@@ -17,6 +17,11 @@
 /* parley_node_check() looks at all members: so many are looked at after each event. */
 #define CHECK_NODES 16u
 
+struct sim_call {
+    void (*call)(struct parley_sim *sim, void *arg);
+    void *arg; /* borrowed */
+};
+
 /* ---- Small parts ----------------------------------------------------------------------------- */
 
 void sim_fail(struct parley_sim *sim, int error, const char *text)

@@ -191,11 +191,6 @@ struct sim_host {
     uint8_t file[PARLEY_DIGEST_BYTES];
 };
 
-struct sim_call {
-    void (*call)(struct parley_sim *sim, void *arg);
-    void *arg; /* borrowed */
-};
-
 struct sim_options {
     struct parley_sim_options base;
     struct sim_time compute, latency;

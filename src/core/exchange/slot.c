@@ -19,6 +19,10 @@
 #include "core/transfer/codec.h"
 #include "core/transfer/flow.h"
 
+/* Where cores are scarce, a boundary may be so many steps away. From that period on it is little
+ * beside the way to the next exchange, for which a snapshot taken ahead would be old. */
+enum { FRESH_STEPS = 16, RARE_PERIOD = 8 };
+
 static const char *const reason_texts[EXCHANGE_REASONS] = {
     [EXCHANGE_REASON_NONE] = "no reason given",
     [EXCHANGE_NOT_TRAINING] = "it does not average now",

@@ -13,10 +13,6 @@
 #include "core/wire/message.h"
 #include "parley/node.h"
 
-/* Where cores are scarce, a boundary may be so many steps away. From that period on it is little
- * beside the way to the next exchange, for which a snapshot taken ahead would be old. */
-enum { FRESH_STEPS = 16, RARE_PERIOD = 8 };
-
 enum role { INITIATOR, RESPONDER, ROLES };
 
 enum slot_state {
