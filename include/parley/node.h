@@ -108,13 +108,14 @@ struct parley_event {
             size_t bytes;
         } sent;
         struct {
-            uint64_t version; /* local steps made by this node since it started, all told */
-            uint64_t samples; /* samples those steps used, all told */
-            double loss;      /* mean loss of the newest steps; may be non-finite */
-            double moved_sq;  /* ||what the newest step moved x by||^2, or an estimate; wanted where
-                                 config.mix_steered; 0: not known */
-            uint64_t place;   /* how far the node has come with its share of the data, in a measure
-                                 of the driver's: others are told; 0: not known */
+            /* Local steps made by this node since it started, all told, and the samples they used:
+             * with those resumed below 10^18, or the node ends with PARLEY_EUSAGE. */
+            uint64_t version, samples;
+            double loss;     /* mean loss of the newest steps; may be non-finite */
+            double moved_sq; /* ||what the newest step moved x by||^2, or an estimate; wanted where
+                                config.mix_steered; 0: not known */
+            uint64_t place;  /* how far the node has come with its share of the data, in a measure
+                                of the driver's: others are told; 0: not known */
         } stepped;
         struct {
             uint32_t op;

@@ -145,7 +145,7 @@ PARLEY_CHECK int parley_open(struct parley **p, const struct parley_options *opt
 struct parley_step {
     /* That were made: 1, 0, or more, which are taken from those wanted next. With 0, as after a
      * part of a batch, samples and a loss that is not finite count all the same, and nothing else.
-     */
+     * A node of whose steps, or of whose samples, there are 10^18 ends with PARLEY_EUSAGE. */
     uint64_t steps;
     uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says

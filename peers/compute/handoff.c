@@ -188,14 +188,21 @@ static void report_steps(struct handoff *handoff, const struct parley_step *step
     atomic_store(&handoff->place, step->place);
 }
 
+/* What passes all bounds must not begin anew below them: the core ends the run for it. */
+static void count(_Atomic uint64_t *sum, uint64_t more)
+{
+    uint64_t before = atomic_load(sum);
+    atomic_store(sum, more < UINT64_MAX - before ? before + more : UINT64_MAX);
+}
+
 /* Where no step was made samples were used all the same, or the model is lost. */
 static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
 {
     if (step->steps > 0) report_steps(handoff, step, now_us);
     if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
-    atomic_fetch_add(&handoff->samples, step->samples);
+    count(&handoff->samples, step->samples);
     /* Last, as the loop reads it first: a version never comes with older samples. */
-    atomic_fetch_add(&handoff->version, step->steps);
+    count(&handoff->version, step->steps);
     if (handoff_has_news(handoff)) wake_ring(handoff->answers->wake);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/plain.h"
 #include "core/strategy/strategy.h"
+#include "core/training/training.h"
 #include "core/transfer/codec.h"
 #include "core/wire/message.h"
 #include "parley/node.h"
@@ -16,7 +17,6 @@
 #define MS UINT64_C(1000)
 #define S UINT64_C(1000000)
 #define DURATION_MAX_US (UINT64_C(1) << 48) /* nine years */
-#define KEPT_MAX (UINT64_C(1000000000000000000) - 1)
 
 void parley_config_defaults(struct parley_config *config)
 {
@@ -199,9 +199,9 @@ static int check_counts(const struct parley_config *c, char *why, size_t size)
         {"streams", c->streams, 1, PARLEY_STREAMS_MAX},
         {"pending_max", c->pending_max, 1, PARLEY_CONNECTIONS_MAX},
         {"queue_bytes_max", c->queue_bytes_max, 2 * PARLEY_CONTROL_BYTES_MAX, UINT64_MAX},
-        {"resumed.steps", c->resumed.steps, 0, KEPT_MAX},
-        {"resumed.samples", c->resumed.samples, 0, KEPT_MAX},
-        {"resumed.samples_cluster", c->resumed.samples_cluster, 0, KEPT_MAX},
+        {"resumed.steps", c->resumed.steps, 0, TRAINED_MAX},
+        {"resumed.samples", c->resumed.samples, 0, TRAINED_MAX},
+        {"resumed.samples_cluster", c->resumed.samples_cluster, 0, TRAINED_MAX},
     };
     return check_ranges(counts, sizeof counts / sizeof *counts, why, size);
 }

@@ -306,6 +306,16 @@ static void check_lost(void)
     check(isnan(handoff_loss(&handoff)) && !handoff_has_news(&handoff), "once");
 }
 
+/* The end is over: what is told is counted all the same. */
+static void check_counts(void)
+{
+    struct parley_step step = {.steps = UINT64_MAX, .samples = UINT64_MAX};
+    struct parley_turn turn;
+    check(handoff_boundary(&handoff, &step, &turn, 0) == end_code, "the end's code comes again");
+    check(atomic_load(&handoff.version) == UINT64_MAX, "steps don't begin anew");
+    check(atomic_load(&handoff.samples) == UINT64_MAX, "nor do samples");
+}
+
 /* In one thread: what is put lies there until the trainer comes, and comes again. */
 static void check_later(void)
 {
@@ -432,6 +442,7 @@ int main(void)
     uv_thread_join(&thread);
     check(end_code == PARLEY_ENO_AGREEMENT, "the end's code comes out");
     check_lost();
+    check_counts();
     check_one_pass(2);
     check_one_pass(1);
     check_store();

@@ -275,6 +275,25 @@ Test(node_limits, a_node_with_many_links_ends_within_its_updates)
     lone_free(lone);
 }
 
+Test(node_limits, a_trainer_that_counts_to_absurd_numbers_ends_the_node)
+{
+    /* Proves that the node itself says so: peers would take no more frames of it. */
+    const uint64_t absurd = UINT64_C(1000000000000000000);
+    const struct {
+        uint64_t version, samples;
+        bool ends;
+    } told[] = {{absurd - 1, absurd - 1, false}, {absurd, 1, true}, {1, absurd, true}};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        struct parley_config config = lone_config();
+        struct lone *lone = lone_at_seed(&config);
+        lone->version = told[i].version;
+        lone_stepped(lone, told[i].samples, 1);
+        cr_expect_eq(lone->finished, told[i].ends);
+        cr_expect_eq(lone->error, told[i].ends ? PARLEY_EUSAGE : 0);
+        lone_free(lone);
+    }
+}
+
 Test(node_limits, absurd_numbers_in_records_change_nothing)
 {
     /* Proves that records with NaN, infinities, unknown states or no name are not believed. */

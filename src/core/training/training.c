@@ -194,10 +194,24 @@ void training_counted(struct parley_node *node)
     membership_changed(node, budget && self->version >= budget && before < budget);
 }
 
+/* Peers take no greater numbers, and would turn away what this node says. */
+static bool is_countable(const struct training *t, const struct parley_event *event)
+{
+    return event->stepped.version <= TRAINED_MAX - t->before.steps &&
+           event->stepped.samples <= TRAINED_MAX - t->before.samples;
+}
+
 void training_stepped(struct parley_node *node, const struct parley_event *event)
 {
     struct training *t = &node->training;
     struct record *self = self_of(node);
+    if (!is_countable(t, event)) {
+        out_log(
+            node, PARLEY_LOG_ERROR,
+            "this node alone would have 10^18 steps or samples: its trainer gives a wrong number");
+        out_finish(node, PARLEY_EUSAGE);
+        return;
+    }
     uint64_t steps = event->stepped.version - t->version;
     uint64_t took_us = node->now_us - t->stepped_us;
     if (steps > 0 && took_us > 0) {

@@ -11,6 +11,8 @@
 #include "core/out.h"
 #include "parley/node.h"
 
+#define TRAINED_MAX (UINT64_C(1000000000000000000) - 1) /* steps, and samples */
+
 struct record;
 
 struct training {
