@@ -377,6 +377,12 @@ int loop_start(struct loop *loop, uint64_t hook_us)
     return PARLEY_OK;
 }
 
+bool loop_runs_here(const struct loop *loop)
+{
+    uv_thread_t self = uv_thread_self();
+    return loop->running && uv_thread_equal(&self, &loop->thread);
+}
+
 void loop_wake(struct loop *loop)
 {
     atomic_store(&loop->commanded, true);

@@ -117,6 +117,9 @@ int loop_init(struct loop *loop, struct parley *parley, const char *listen, char
  * loop_hook(); 0: none. */
 int loop_start(struct loop *loop, uint64_t hook_us);
 
+/* Any thread: whether it is the loop's, which must not wait for itself. */
+bool loop_runs_here(const struct loop *loop);
+
 /* Any thread: after a command was set under the answers' lock, or a lookup is over. */
 void loop_wake(struct loop *loop);
 

@@ -6,6 +6,7 @@
 #include "parley/parley.h"
 #include "core/plain.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,7 @@ int parley_boundary(struct parley *p, const struct parley_step *step, struct par
 int parley_boundary_within(struct parley *p, const struct parley_step *step,
                            struct parley_turn *turn, uint64_t timeout_us)
 {
+    assert(!loop_runs_here(&p->loop));
     if (p->handoff.over) return p->handoff.error;
     int code = handoff_boundary(&p->handoff, step, turn, timeout_us);
     turn->turnover = atomic_load_explicit(&p->loop.live_turnover, memory_order_relaxed);
@@ -314,6 +316,7 @@ void parley_result(struct parley *p, struct parley_result *result)
 void parley_close(struct parley *p)
 {
     if (!p) return;
+    assert(!loop_runs_here(&p->loop));
     worker_end(&p->worker); /* first, as its answers wake the loop */
     loop_close(&p->loop);
     worker_close(&p->worker);

@@ -32,7 +32,7 @@
  * _listens() and _config_of() may be called from any thread until parley_close(), but not from a
  * signal handler. Callbacks run on the loop's thread: be quick there, a callback that blocks stops
  * the node from answering its peers. parley_node_of() is for them alone; parley_boundary() and
- * parley_close(), which wait for that thread, are not for them.
+ * parley_close(), which wait for that thread, are not for them: they abort there.
  *
  * fork(): a child has none of the threads, and must not call the library, but may exit(). It keeps
  * the sockets open until it executes another program (all descriptors are close-on-exec) or ends:
