@@ -150,12 +150,13 @@ struct parley_step {
     uint64_t samples; /* that it used; of all nodes' steps less than 10^18 */
     /* Their mean loss; any finite number, like 0, where there is none. One that is not finite says
      * that the model is lost, as does a gradient in which something is not: the node takes a live
-     * peer's in its place or, where it is alone, its strategy averages gradients, or this has
-     * happened too often, ends with PARLEY_EDIVERGED. */
+     * peer's in its place or, where it is alone, its strategy averages gradients, this has happened
+     * too often, or no peer has given one for 30 s (or for 8 steps that take longer), as where all
+     * diverge at once, ends with PARLEY_EDIVERGED. */
     double loss;
     /* Until the next boundary that reports a step: where averaging adds d to vectors[0], it adds
      * follow * d to vectors[1], so that a momentum there can follow where averaging moves x.
-     * 0, or no vectors[1]: nothing. */
+     * Finite, which nobody checks. 0, or no vectors[1]: nothing. */
     float follow;
     /* How far the node has come with its share of the data, in a measure of your own that grows:
      * what others find in parley_gone() once this node is gone. 0: no matter. */
