@@ -131,7 +131,7 @@ PARLEY_CHECK int parley_sim_step_until(struct parley_sim *sim,
 bool parley_sim_in_phase(struct parley_sim *sim, void *phase); /* all live; enum parley_phase * */
 bool parley_sim_agreed(struct parley_sim *sim, void *arg); /* all live are DONE, with one digest */
 bool parley_sim_converged(struct parley_sim *sim,
-                          void *arg); /* all live see just all live, alive */
+                          void *arg); /* all live see just all live, alive; no start is due */
 bool parley_sim_quiet(struct parley_sim *sim,
                       void *arg); /* both sides of each commit have applied */
 

@@ -297,7 +297,9 @@ bool parley_sim_converged(struct parley_sim *sim, void *arg)
 {
     uint32_t live = parley_sim_live_count(sim);
     (void)arg;
-    for (uint32_t i = 0; i < sim->nodes; i++)
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        const struct sim_host *host = &sim->hosts[i];
+        if (host->boots < host->boots_due) return false;
         if (parley_sim_live(sim, i) && !sim_sees(sim, i, live)) return false;
     return live > 0;
 }

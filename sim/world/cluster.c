@@ -132,6 +132,7 @@ static void hosts_init(struct parley_sim *sim)
         snprintf(sim->addresses[i], sizeof sim->addresses[i], "n%u:7000", i);
         uint64_t start = options->start_us ? options->start_us[i] : 0;
         if (start == PARLEY_SIM_NEVER) continue;
+        host->boots_due = start == 0;
         struct sim_item item = sim_item_for(host, SIM_START);
         item.time_us = start;
         sim_put(sim, item);

@@ -138,10 +138,11 @@ struct sim_host {
     struct parley_sim *sim;
     uint32_t index;
     enum sim_host_state state;
-    uint32_t epoch; /* grows at each start and each end */
-    uint32_t boots; /* starts so far */
-    uint64_t boot;  /* of the newest start */
-    bool silent;    /* OFF: the plug was pulled */
+    uint32_t epoch;     /* grows at each start and each end */
+    uint32_t boots;     /* starts so far */
+    uint32_t boots_due; /* more than those while a start that was to be by now is in the queue */
+    uint64_t boot;      /* of the newest start */
+    bool silent;        /* OFF: the plug was pulled */
     bool paused;
     bool counted; /* its model is part of the truth */
     struct parley_node *node;

@@ -13,7 +13,10 @@ static void put(struct sim_host *host, enum sim_kind kind, uint64_t number)
 
 void parley_sim_start(struct parley_sim *sim, uint32_t node)
 {
-    if (sim->hosts[node].state != SIM_HOST_UP) put(&sim->hosts[node], SIM_START, 0);
+    struct sim_host *host = &sim->hosts[node];
+    if (host->state == SIM_HOST_UP) return;
+    host->boots_due = host->boots + 1;
+    put(host, SIM_START, 0);
 }
 
 void parley_sim_kill(struct parley_sim *sim, uint32_t node, bool silent)
