@@ -133,7 +133,8 @@ bool parley_sim_agreed(struct parley_sim *sim, void *arg); /* all live are DONE,
 bool parley_sim_converged(struct parley_sim *sim,
                           void *arg); /* all live see just all live, alive; no start is due */
 bool parley_sim_quiet(struct parley_sim *sim,
-                      void *arg); /* both sides of each commit have applied */
+                      void *arg); /* both sides of each commit have applied: not any more where
+                                     one was killed before it had */
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 

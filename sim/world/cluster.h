@@ -240,7 +240,7 @@ struct parley_sim {
     uint64_t frames[WIRE_TYPES], arrivals[WIRE_TYPES], bytes_sent;
     uint64_t steps, samples; /* of all nodes */
     uint64_t steps_gone;     /* of those steps, by processes that were killed */
-    /* Of processes that were started anew since: what they had committed and dropped. */
+    /* Of processes that were started anew since: what they had committed, applied and dropped. */
     struct parley_ledger ledger_gone;
     uint32_t standing; /* processes that run, or have ended by themselves */
     bool begun;        /* the first of those steps */

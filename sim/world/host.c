@@ -116,6 +116,7 @@ static void keep_ledger(struct sim_host *host)
     struct parley_ledger *gone = &host->sim->ledger_gone;
     const struct parley_ledger *last = &host->last.ledger;
     gone->committed += last->committed;
+    gone->applied += last->applied;
     gone->dropped += last->dropped;
     gone->mass_dropped += last->mass_dropped;
 }

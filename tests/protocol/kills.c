@@ -147,6 +147,23 @@ Test(kills, the_seed_may_die_after_all_have_joined)
     parley_sim_free(sim);
 }
 
+Test(kills, a_simulation_is_quiet_and_at_one_again_after_a_new_start)
+{
+    /* The predicates count what an ended process had applied, and a start that is to come. */
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 3, .latency_us = 500});
+    scene_train(sim, 4);
+    scene_run(sim, 1 * SECOND);
+    scene_until(sim, 4, parley_sim_quiet, NULL, 3);
+    parley_sim_kill(sim, 3, false);
+    scene_until(sim, 4, parley_sim_converged, NULL, 3);
+    parley_sim_start(sim, 3);
+    scene_until(sim, 4, parley_sim_converged, NULL, 3);
+    cr_assert_eq(parley_sim_live_count(sim), 4);
+    scene_until(sim, 4, parley_sim_quiet, NULL, 3);
+    parley_sim_free(sim);
+}
+
 Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
 {
     /* What the others say of a killed process: suspect at the moment its connection breaks, dead
