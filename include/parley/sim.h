@@ -140,6 +140,8 @@ bool parley_sim_quiet(struct parley_sim *sim,
 
 /* Longer than PARLEY_SIM_STEP_US_MAX nothing takes: what is given as more counts as that. */
 
+/* Nobody is up before the simulation's first step. What is done to a node that is not up by kill,
+ * pause, stop, leave or spoil is lost. */
 void parley_sim_start(struct parley_sim *sim,
                       uint32_t node); /* a new boot, a new model; not if up */
 /* Loud: peers see their connections reset, and dials are refused. Silent: a pulled plug. Neither
