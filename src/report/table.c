@@ -1,4 +1,4 @@
-/* table.c: columns of fixed width, and a bar that takes what is left of the terminal. */
+/* table.c: columns as wide as their figures need. */
 #include "report/table.h"
 
 #include <math.h>
@@ -15,15 +15,11 @@ enum {
     DRIFT = 7,
     RATE = 9,
     LIVE = 4,
-    PERCENT = 5, /* behind the bar: " 100%" */
-    GAPS = 8,
+    GAPS = 7,
     NODE_MIN = 4,
-    NODE_MAX = 14,
-    BAR_MIN = 4,
-    BAR_MAX = 32
+    NODE_MAX = 14
 };
 
-#define DIM "\x1b[2m"
 #define BOLD "\x1b[1m"
 #define PLAIN "\x1b[0m"
 
@@ -48,28 +44,8 @@ static double clamp(double progress)
     return !(progress > 0) ? 0 : progress > 1 ? 1 : progress;
 }
 
-/* A bar of eighths of a column. */
-static void add_bar(struct text *text, double progress, int columns, bool color)
-{
-    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int filled = (int)(clamp(progress) * columns * 8);
-    int column = 0;
-    if (color) text_add(text, "\x1b[32m");
-    for (; column < filled / 8; column++)
-        text_add(text, "█");
-    if (filled % 8) {
-        text_add(text, "%s", eighths[filled % 8]);
-        column++;
-    }
-    if (color) text_add(text, PLAIN DIM);
-    for (; column < columns; column++)
-        text_add(text, "░");
-    if (color) text_add(text, PLAIN);
-    text_add(text, "%*d%%", PERCENT - 1, (int)(clamp(progress) * 100));
-}
-
 struct layout {
-    int node, pid, step, bar, gap;
+    int node, pid, step, gap;
 };
 
 static void widen(int *columns, uint64_t figure)
@@ -91,13 +67,9 @@ static struct layout lay_out(const struct table *table)
         widen(&layout.pid, table->rows[i].pid);
         widen(&layout.step, table->rows[i].step);
     }
-    int fixed =
-        layout.pid + STATE + layout.step + LOSS + DRIFT + RATE + LIVE + PERCENT + GAPS * layout.gap;
-    if (fixed + layout.node + BAR_MIN > columns) layout.node = columns - fixed - BAR_MIN;
+    int fixed = layout.pid + STATE + layout.step + LOSS + DRIFT + RATE + LIVE + GAPS * layout.gap;
+    if (fixed + layout.node > columns) layout.node = columns - fixed;
     if (layout.node < NODE_MIN) layout.node = NODE_MIN; /* figures past all use: it gets wider */
-    layout.bar = columns - fixed - layout.node;
-    if (layout.bar > BAR_MAX) layout.bar = BAR_MAX;
-    if (layout.bar < BAR_MIN) layout.bar = BAR_MIN;
     return layout;
 }
 
@@ -111,15 +83,9 @@ static void add_header(struct text *text, const struct layout *layout, bool colo
     const struct {
         const char *title;
         int columns;
-    } titles[] = {{"node", layout->node},
-                  {"pid", -layout->pid},
-                  {"state", STATE},
-                  {"step", -layout->step},
-                  {"progress", layout->bar + PERCENT},
-                  {"loss", -LOSS},
-                  {"drift", -DRIFT},
-                  {"samples/s", -RATE},
-                  {"live", -LIVE}};
+    } titles[] = {{"node", layout->node},  {"pid", -layout->pid}, {"state", STATE},
+                  {"step", -layout->step}, {"loss", -LOSS},       {"drift", -DRIFT},
+                  {"samples/s", -RATE},    {"live", -LIVE}};
     if (color) text_add(text, BOLD);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
         if (i) add_gap(text, layout);
@@ -146,8 +112,6 @@ static void add_row(struct text *text, const struct layout *layout, const struct
     if (color) text_add(text, PLAIN);
     snprintf(value, sizeof value, "%llu", (unsigned long long)row->step);
     add_cell(text, layout, value, -layout->step);
-    add_gap(text, layout);
-    add_bar(text, row->progress, layout->bar, color);
     add_cell(text, layout, human_loss(value, row->loss), -LOSS);
     add_cell(text, layout, human_drift(value, row->drift), -DRIFT);
     add_cell(text, layout, human_rate(value, row->samples_per_s), -RATE);

@@ -13,7 +13,6 @@ struct table_row {
     uint64_t pid;      /* 0: not running */
     const char *state; /* joining train stop settle proposed held locked done late left dead ... */
     uint64_t step;
-    double progress;                   /* of the budget, in [0, 1]; clamped; NAN: 0 */
     double loss, drift, samples_per_s; /* NAN: unknown, shown as - */
     uint64_t live; /* nodes alive as this one sees it, itself included; 0: it sees none any more */
 };

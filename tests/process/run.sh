@@ -398,6 +398,8 @@ if grep $'\033' dumb; then echo "TERM=dumb: escape sequences"; exit 1; fi
 # There are colours on a terminal that can, unless NO_COLOR is set.
 TERM=xterm on_terminal colours "$parley" run -n2 --time=1s --model=softmax
 grep -q $'\033\[[0-9;]*m' colours
-TERM=xterm NO_COLOR=1 on_terminal colours "$parley" run -n2 --time=1s --model=softmax
+TERM=xterm NO_COLOR=1 on_terminal colours "$parley" run -n3 --time=1s --fault=kill:n1@50% --model=softmax
 grep -q $'\033\[J' colours
 if grep $'\033\[[0-9;]*m' colours; then echo "NO_COLOR: colours"; exit 1; fi
+# Who is dead makes no samples.
+grep -Eq $'^n1 +- dead .* - +-\r?$' colours

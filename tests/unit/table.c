@@ -141,10 +141,10 @@ Test(summary, what_was_covered_is_told_by_the_numbers_of_the_epochs)
 }
 
 static const struct table_row rows[] = {
-    {"n0", 12345, "train", 1234, 0.453, 0.2134, 3.1e-4, 23400, 4},
-    {"a-machine-of-a-long-name", 4194304, "settle", 123456789, 7, 1e9, 1e-300, 1e12, 1000},
-    {"n2", 0, "dead", 0, NAN, NAN, NAN, NAN, 0},
-    {"\xc3\xa9t\xc3\xa9", 1, "done", 1, -1, -INFINITY, INFINITY, -1, 4}};
+    {"n0", 12345, "train", 1234, 0.2134, 3.1e-4, 23400, 4},
+    {"a-machine-of-a-long-name", 4194304, "settle", 123456789, 1e9, 1e-300, 1e12, 1000},
+    {"n2", 0, "dead", 0, NAN, NAN, NAN, 0},
+    {"\xc3\xa9t\xc3\xa9", 1, "done", 1, -INFINITY, INFINITY, -1, 4}};
 
 /* Columns of the widest line. */
 static size_t width_of(const char *text)
@@ -173,13 +173,12 @@ Test(table, no_line_is_wider_than_the_terminal)
     }
 }
 
-Test(table, a_row_shows_its_node_and_its_bar)
+Test(table, a_row_shows_its_node)
 {
     /* The header once, then a line a node; rows past the limit are counted. */
     char *text = table_text(&(struct table){rows, 1, 10, 80, false});
-    cr_assert_str_eq(
-        text, "node   pid state     step progress                   loss   drift samples/s live\n"
-              "n0   12345 train     1234 ███████▏░░░░░░░░  45%    0.2134 3.1e-04     23.4k    4\n");
+    cr_assert_str_eq(text, "node   pid state     step      loss   drift samples/s live\n"
+                           "n0   12345 train     1234    0.2134 3.1e-04     23.4k    4\n");
     free(text);
     text = table_text(&(struct table){rows, 4, 1, 80, true});
     cr_assert(strstr(text, "and 3 more\n"));

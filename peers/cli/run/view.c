@@ -133,6 +133,12 @@ static const char *state_of(const struct child *child)
     return child->again ? "down" : "dead";
 }
 
+/* It runs, and has told where. */
+static bool is_up(const struct child *child)
+{
+    return child->running && !child_is_still(child) && child->listen[0];
+}
+
 /* The caller frees it. */
 static char *table_of(const struct run *run)
 {
@@ -145,10 +151,9 @@ static char *table_of(const struct run *run)
             .pid = child->running ? (uint64_t)child->process.pid : 0,
             .state = state_of(child),
             .step = child->told.step,
-            .progress = run_progress(run),
             .loss = child->told.loss,
             .drift = child->told.drift,
-            .samples_per_s = child->told.samples_per_s,
+            .samples_per_s = is_up(child) ? child->told.samples_per_s : NAN,
             .live = child->running ? child->told.live : 0,
         };
     }
@@ -178,8 +183,7 @@ static char *plain_of(const struct run *run)
     uint32_t told = 0;
     for (uint32_t i = 0; i < run->nodes; i++) {
         const struct child *child = &run->children[i];
-        if (!child->running || child_is_still(child) || !child->listen[0])
-            continue; /* not up yet */
+        if (!is_up(child)) continue;
         plain.live++;
         plain.samples_per_s += child->told.samples_per_s;
         if (isfinite(child->told.drift) && !(child->told.drift < plain.drift))
