@@ -19,6 +19,7 @@
 #include "cli.h"
 #include "report/lines.h"
 #include "report/summary.h"
+#include "report/text.h"
 #include "writer.h"
 
 #define CLEAR "\r\033[K"
@@ -152,8 +153,8 @@ void say_standing(const char *line)
     unsigned columns = say_columns(STDERR_FILENO);
     if (say_is_behind()) return;
     /* Short of what a terminal shows of Ctrl-C behind it. */
-    int size =
-        snprintf(text, sizeof text, CLEAR "%.*s", (int)(columns > 3 ? columns - 3 : 1), line);
+    int size = snprintf(text, sizeof text, CLEAR "%.*s",
+                        (int)text_fit(line, columns > 3 ? columns - 3 : 1), line);
     pthread_mutex_lock(&lock);
     emit(text, size < (int)sizeof text ? (size_t)size : sizeof text - 1, false);
     stands = true;

@@ -138,11 +138,13 @@ char *table_plain_text(const struct table_plain *plain)
     char loss[HUMAN_BYTES], drift[HUMAN_BYTES], rate[HUMAN_BYTES], t[HUMAN_BYTES];
     struct text text;
     text_init(&text, 1024);
-    text_add(&text, "%s  %llu of %llu alive%s%s  epoch %.2f  %d%%  loss %s  drift %s  %s samples/s",
+    text_add(&text, "%s  %llu of %llu alive%s%s  epoch %.2f %d%%  loss %s  drift %s  %s/s%s",
              human_seconds(t, plain->t), (unsigned long long)plain->live,
              (unsigned long long)plain->nodes, plain->phase ? ", " : "",
              plain->phase ? plain->phase : "", isfinite(plain->epoch) ? plain->epoch : 0,
              (int)(clamp(plain->progress) * 100), human_loss(loss, plain->loss),
-             human_drift(drift, plain->drift), human_rate(rate, plain->samples_per_s));
+             human_drift(drift, plain->drift),
+             human_rate(rate, plain->samples_per_s > 0 ? plain->samples_per_s : NAN),
+             plain->here ? " here" : "");
     return text_take(&text);
 }

@@ -33,10 +33,11 @@ struct table_plain {
     uint64_t live, nodes;
     double epoch, loss, drift, samples_per_s, progress;
     const char *phase; /* "joining"; NULL: it is not said, as of who trains */
+    bool here;         /* the samples are one node's, not those of all */
 };
 
-/* "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  23.4k samples/s",
- * "12.0 s  1 of 4 alive, joining  epoch 0.00 ..."; no newline. Freed by the
+/* "12.0 s  4 of 4 alive  epoch 1.82 45%  loss 0.2134  drift 3.1e-04  23.4k/s",
+ * "12.0 s  1 of 4 alive, joining  epoch 0.00 ... -/s here"; no newline. Freed by the
  * caller; NULL when out of memory. */
 char *table_plain_text(const struct table_plain *plain);
 

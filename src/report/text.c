@@ -66,6 +66,15 @@ size_t text_width(const char *value)
     return width;
 }
 
+size_t text_fit(const char *line, size_t columns)
+{
+    size_t fits = 0;
+    if (strlen(line) <= columns) return strlen(line);
+    for (const char *at = line; (at = strstr(at, "  ")) && at <= line + columns; at += 2)
+        fits = (size_t)(at - line);
+    return fits > 0 ? fits : columns;
+}
+
 /* Adds the first `columns` code points of value. */
 static void add_points(struct text *text, const char *value, size_t columns)
 {

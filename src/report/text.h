@@ -45,6 +45,10 @@ void text_close(struct text *text);
 /* Columns that `value` takes: its code points. */
 size_t text_width(const char *value);
 
+/* Bytes of a line of ASCII that fit: whole fields, which have two spaces between, or what there is
+ * room for of the first. */
+size_t text_fit(const char *line, size_t columns);
+
 /* True if `value` is well-formed UTF-8 (RFC 3629) without control characters. */
 bool text_clean(const char *value);
 

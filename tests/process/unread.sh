@@ -54,7 +54,7 @@ said = open("b.read").read().split("\n")
 assert said.pop() == "", "the last line has its end"
 offers, lost = [], 0
 for line in said:
-    assert re.fullmatch(r"parley: .+|[\d.]+ s  .+ samples/s", line), line
+    assert re.fullmatch(r"parley: .+|[\d.]+ s  .+/s here", line), line
     move = re.fullmatch(r"parley: offer (\d+): [a-z]+ -> [a-z]+", line)
     if move: offers.append(int(move[1]))
     told = re.fullmatch(r"parley: nobody read stderr for long: (\d+) lines are lost here", line)

@@ -223,16 +223,26 @@ Test(table, a_state_has_the_colour_of_how_it_goes)
 
 Test(table, without_a_terminal_there_is_one_plain_line)
 {
-    /* For logs: no bar, no colour. */
-    char *text =
-        table_plain_text(&(struct table_plain){12, 4, 4, 1.82, 0.2134, 3.1e-4, 23400, 0.45, NULL});
-    cr_assert_str_eq(text, "12.0 s  4 of 4 alive  epoch 1.82  45%  loss 0.2134  drift 3.1e-04  "
-                           "23.4k samples/s");
+    /* For logs: no colour. A rate that is not known is not 0. */
+    char *text = table_plain_text(
+        &(struct table_plain){12, 4, 4, 1.82, 0.2134, 3.1e-4, 23400, 0.45, NULL, false});
+    cr_assert_str_eq(text, "12.0 s  4 of 4 alive  epoch 1.82 45%  loss 0.2134  drift 3.1e-04  "
+                           "23.4k/s");
     free(text);
-    text = table_plain_text(&(struct table_plain){12, 1, 4, 0, NAN, NAN, 0, 0, "joining"});
-    cr_assert_str_eq(text, "12.0 s  1 of 4 alive, joining  epoch 0.00  0%  loss -  drift -  "
-                           "0 samples/s");
+    text = table_plain_text(&(struct table_plain){12, 1, 4, 0, NAN, NAN, 0, 0, "joining", true});
+    cr_assert_str_eq(text, "12.0 s  1 of 4 alive, joining  epoch 0.00 0%  loss -  drift -  "
+                           "-/s here");
     free(text);
+}
+
+Test(text, of_a_line_whole_fields_are_shown)
+{
+    /* No figure without its unit. */
+    cr_assert_eq(text_fit("4 of 4  34%  9.6k/s", 19), 19);
+    cr_assert_eq(text_fit("4 of 4  34%  9.6k/s", 18), 11);
+    cr_assert_eq(text_fit("4 of 4  34%  9.6k/s", 11), 11);
+    cr_assert_eq(text_fit("4 of 4  34%  9.6k/s", 10), 6);
+    cr_assert_eq(text_fit("4 of 4  34%  9.6k/s", 5), 5);
 }
 
 Test(human, figures_have_units_and_never_overflow)

@@ -168,6 +168,7 @@ static void say_where(struct node *node, const struct parley_view *view)
         .samples_per_s = node->rate.value,
         .progress = view->progress,
         .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : phase,
+        .here = true,
     };
     char *text = table_plain_text(&plain);
     if (text && in_place)

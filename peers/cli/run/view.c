@@ -20,6 +20,7 @@
 #include "report/mass.h"
 #include "report/summary.h"
 #include "report/table.h"
+#include "report/text.h"
 
 enum {
     DRAW_US = 100000,
@@ -208,7 +209,7 @@ static void draw(struct run *run, const char *table, const char *plain)
     if (!plain) return;
     char text[1024];
     unsigned columns = say_columns(STDERR_FILENO);
-    snprintf(text, sizeof text, "%.*s", (int)(columns > 1 ? columns - 1 : 1), plain);
+    snprintf(text, sizeof text, "%.*s", (int)text_fit(plain, columns > 1 ? columns - 1 : 1), plain);
     say_drawn(text);
     say_drawn("\n");
     run->drawn++;
