@@ -41,9 +41,9 @@ static void add_agreed(struct text *text, const struct summary *summary)
 }
 
 /* Adds "95.1 % of the samples in epochs 2 to 4", in the least of the epochs [from, to), counted
- * from 0; without those before a run that was resumed. Behind other words, "; " goes before and the
- * samples are not named again. Rounded down: 100 % is said of all samples only. False where there
- * are none. */
+ * from 0; without those before a run that was resumed. Behind other words it begins a line, and
+ * the samples are not named again. Rounded down: 100 % is said of all samples only. False where
+ * there are none. */
 static bool add_covered(struct text *text, const struct report_summary *line, uint64_t from,
                         uint64_t to)
 {
@@ -57,8 +57,10 @@ static bool add_covered(struct text *text, const struct report_summary *line, ui
         if (!first) first = last;
     }
     if (!first) return false;
-    text_add(text, "%s%s%g %%%s in ", text->length > 0 ? "; " : "", least < most ? "at least " : "",
-             floor(least * 1000) / 10, text->length > 0 ? "" : " of the samples");
+    bool further = text->length > 0;
+    if (further) text_add(text, ";\n%*s", LABEL_COLUMNS, "");
+    text_add(text, "%s%g %%%s in ", least < most ? "at least " : "", floor(least * 1000) / 10,
+             further ? "" : " of the samples");
     if (first == last)
         text_add(text, "epoch %llu", first);
     else

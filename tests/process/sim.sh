@@ -156,8 +156,8 @@ whole() {
     local name=$1 count=$2 expected=$3
     shift 3
     "$parley" sim -q --json whole.json --model softmax "$@" > said 2>&1
-    grep -q "^coverage  $expected\$" said && grep -q "\"epochs_whole\":$count\b" whole.json && return
-    fail "$name: $(grep coverage said; grep -o '"coverage.*"epochs_whole":[0-9]*' whole.json)"
+    sed -z 's/;\n */; /g' said | grep -q "^coverage  $expected\$" && grep -q "\"epochs_whole\":$count\b" whole.json && return
+    fail "$name: $(grep -A 1 coverage said; grep -o '"coverage.*"epochs_whole":[0-9]*' whole.json)"
 }
 # The budget is spent before anybody misses the dead node; all die; two are slow.
 whole dead 2 '100 % of the samples in epochs 1 to 2; at least .* in epochs 3 to 5, cut short by the end' \

@@ -124,12 +124,13 @@ Test(summary, what_was_covered_is_told_by_the_numbers_of_the_epochs)
                                   .coverage_count = 5,
                                   .epochs = 3.9,
                                   .epochs_whole = 2};
-    check_coverage(
-        &line, "100 % of the samples in epochs 1 to 2; 99.9 % in epoch 3, cut short by the end\n");
+    check_coverage(&line, "100 % of the samples in epochs 1 to 2;\n          99.9 % in epoch 3, "
+                          "cut short by the end\n");
     line.epochs = 5;
     line.epochs_whole = 3;
-    check_coverage(&line, "at least 99.9 % of the samples in epochs 1 to 3; at least 20 % in "
-                          "epochs 4 to 5, cut short by the end\n");
+    check_coverage(&line,
+                   "at least 99.9 % of the samples in epochs 1 to 3;\n          at least 20 % in "
+                   "epochs 4 to 5, cut short by the end\n");
     line.epochs = line.epochs_whole = 1;
     check_coverage(&line, "100 % of the samples in epoch 1\n");
     line.epochs_whole = 0;
