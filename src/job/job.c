@@ -128,6 +128,11 @@ static void share_settings(struct job *job)
     char a[40];
     share(job, "data", "%s", job->data.name);
     share(job, "model", "%s", model_spec(job->model));
+    /* Before what follows from it: the first that differs is told. */
+    if (s->strategy == PARLEY_STRATEGY_PS_SSP)
+        share(job, "strategy", "ps-ssp:%" PRIu64, s->staleness);
+    else
+        share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
     share_partition(job);
     share(job, "optimizer", "%s", s->optimizer);
     share(job, "lr", "%s", number(a, s->rate));
@@ -139,10 +144,6 @@ static void share_settings(struct job *job)
     share(job, "batch", "%" PRIu64, s->batch);
     share(job, "seed", "%" PRIu64, s->seed);
     share_budget(job);
-    if (s->strategy == PARLEY_STRATEGY_PS_SSP)
-        share(job, "strategy", "ps-ssp:%" PRIu64, s->staleness);
-    else
-        share(job, "strategy", "%s", s->values[OPTION_ID_STRATEGY].text);
     share(job, "backup-workers", "%" PRIu64, s->backup_workers);
     share_topology(job);
     share_mix_every(job);

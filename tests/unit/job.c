@@ -223,3 +223,21 @@ Test(job, gradients_of_full_batches_are_parts_unless_each_is_of_the_whole_set)
         settings_close(&settings);
     }
 }
+
+Test(job, of_what_follows_from_the_strategy_the_strategy_is_told)
+{
+    /* Whoever joins is told the first setting that differs, and gave no other. */
+    static const char *const flags[][3] = {{NULL}, {"--strategy", "allreduce"}};
+    struct settings settings[2];
+    struct job jobs[2];
+    uint32_t i = 0;
+    for (int j = 0; j < 2; j++)
+        job_open(&jobs[j], &settings[j], flags[j]);
+    while (i < jobs[0].shared_count && strcmp(jobs[0].values[i], jobs[1].values[i]) == 0)
+        i++;
+    cr_expect_str_eq(jobs[0].shared[i].name, "strategy");
+    for (int j = 0; j < 2; j++) {
+        job_close(&jobs[j]);
+        settings_close(&settings[j]);
+    }
+}
