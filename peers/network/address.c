@@ -90,9 +90,10 @@ void address_on_link(struct sockaddr *to, uint32_t zone)
 
 const char *address_error(int code, const struct sockaddr *of)
 {
-    if (code == UV_EINVAL && address_is_link_local(of) && address_zone(of) == 0)
-        return "it names no link of this machine (as in [fe80::1%eth0]:7400)";
-    return uv_strerror(code);
+    if (code != UV_EINVAL) return uv_strerror(code);
+    return address_is_link_local(of) && address_zone(of) == 0
+               ? "it names no link of this machine (as in [fe80::1%eth0]:7400)"
+               : "invalid argument (a blackhole route?)";
 }
 
 bool address_numeric(struct sockaddr_storage *to, const struct address *from)

@@ -41,8 +41,8 @@ uint32_t address_zone(const struct sockaddr *from);
 /* Gives a link-local address that names no link that one. */
 void address_on_link(struct sockaddr *to, uint32_t zone);
 
-/* What the system says of an address that it could not use; of a link-local one without a link of
- * this machine more than its "invalid argument". */
+/* What the system says of an address that it could not use, or what it means by its "invalid
+ * argument". */
 const char *address_error(int code, const struct sockaddr *of);
 
 /* True, and *to is filled, if the host is numeric: no DNS is needed. */

@@ -274,7 +274,7 @@ void membership_hung_up(struct parley_node *node, int member)
     node->next_redial_us = earlier(node->next_redial_us, m->redial_us);
 }
 
-/* As others reach it, it goes on, and whoever needs a link with it waits: as behind NAT. */
+/* As others reach it, it goes on: as behind NAT. */
 void membership_unreached(struct parley_node *node, int member, const char *why)
 {
     struct member *m = member_of(node, member);
@@ -286,11 +286,9 @@ void membership_unreached(struct parley_node *node, int member, const char *why)
         m->unreached_us = node->now_us;
     else if (node->now_us >= m->unreached_us + UNREACHED_US) {
         m->unreached_us = NEVER;
-        out_log(
-            node, PARLEY_LOG_WARN,
-            "%s lives, as others say, but this node can't reach it at %s: %s; what needs a link "
-            "between the two waits",
-            r->name, r->address, why);
+        out_log(node, PARLEY_LOG_WARN,
+                "%s lives, as others say, but this node can't reach it at %s: %s", r->name,
+                r->address, why);
     }
 }
 
