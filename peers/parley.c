@@ -135,7 +135,7 @@ static int use_key(struct parley *p, char *why, size_t size)
     if (!p->loop.sealed) return PARLEY_ENOMEM;
     char cause[200] = "";
     int code = tls_new(&p->loop.tls, p->options.cluster_key, cause, sizeof cause);
-    if (code) snprintf(why, size, "cluster_key: %s", cause);
+    if (code) snprintf(why, size, "cluster key: %s", cause);
     return code;
 }
 

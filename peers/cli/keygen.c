@@ -39,7 +39,7 @@ static int write_new(const char *path, const char *text, char *why, size_t size)
     if (fd >= 0) close(fd);
     if (written) return 0;
     if (fd >= 0) unlink(path);
-    snprintf(why, size, "%s: %s", path, strerror(cause));
+    snprintf(why, size, "keygen: %s: %s", path, strerror(cause));
     return PARLEY_EFAIL;
 }
 

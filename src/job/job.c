@@ -244,6 +244,16 @@ static int finish(struct job *job, char *why, size_t why_size)
     return rows_write_lines(&job->data.shape.classes, &job->class_names);
 }
 
+static int load_graph(struct job *job, const struct source_reader *reader, char *why,
+                      size_t why_size)
+{
+    size_t said = (size_t)snprintf(why, why_size, "--topology: ");
+    int error =
+        graph_load(&job->graph, job->settings->topology, reader, why + said, why_size - said);
+    if (!error || !why[said]) why[0] = 0;
+    return error;
+}
+
 int job_init(struct job *job, const struct settings *settings, const struct source *data,
              const struct source_reader *reader, char *why, size_t why_size)
 {
@@ -252,7 +262,7 @@ int job_init(struct job *job, const struct settings *settings, const struct sour
     job->shares_data = data != NULL;
     if (data) job->data = *data;
     int error = partition_parse(&job->partition, settings->partition, why, why_size);
-    if (!error) error = graph_load(&job->graph, settings->topology, reader, why, why_size);
+    if (!error) error = load_graph(job, reader, why, why_size);
     if (!error && !data)
         error = source_load(&job->data, reader, settings->data, settings->test, why, why_size);
     return error ? error : finish(job, why, why_size);

@@ -393,7 +393,7 @@ expect 7 '"n0" has 17 neighbours, and --strategy choco averages with at most 16 
 expect 2 '--floats is of bench wire' bench step --floats 10
 expect 2 '--out is of model export' model predict nomodel --out classes.csv
 expect 2 '"extra": --version takes nothing behind it' --version extra
-expect 7 'no-such-graph' run --topology file:no-such-graph
+expect 7 '--topology: no-such-graph: No such file' run --topology file:no-such-graph
 expect 2 '"nodir/tally": No such file' sim --swarm --seeds 1..2 --tally nodir/tally
 expect 0 '2 of 2 seeds well' sim --swarm --seeds 1..2 --tally tally
 expect 0 '3 of 3 seeds well (2 of them earlier)' sim --swarm --seeds 1..3 --tally tally

@@ -14,18 +14,18 @@ if cmp -s key other; then echo "two keys are one"; exit 1; fi
 cp key before
 expect 2 'it is there already' keygen key
 cmp key before
-expect 1 'No such file' keygen nowhere/key
+expect 1 'keygen: nowhere/key: No such file' keygen nowhere/key
 status=0
 said=$( (ulimit -f 0 && exec "$parley" keygen half) 2>&1) || status=$?
 [ $status -eq 1 ]
-[ "$said" = 'parley: half: File too large' ]
+[ "$said" = 'parley: keygen: half: File too large' ]
 [ ! -e half ]
 expect 2 'parley keygen needs FILE' keygen
 expect 2 'not written to stdout' keygen -
 expect 2 '"" is empty: parley keygen takes FILE' keygen ''
 
 expect 2 '--cluster-key: nokey: No such file' status 127.0.0.1:1 --cluster-key nokey
-expect 2 'cluster_key: nokey: No such file' node --model mlp:8 --cluster-key nokey
+expect 2 'cluster key: nokey: No such file' node --model mlp:8 --cluster-key nokey
 head -c 40 key > half
 expect 2 'half: not a key of 64 hexadecimal digits' node --model mlp:8 --cluster-key half
 

@@ -70,7 +70,7 @@ for json in '' --json; do
     grep -q owned said
     if LC_ALL=C tr -d '\r\n -~' < said | grep -q .; then od -c said; exit 1; fi
 done
-expect 7 '400 values a sample, the model takes 2; --data is digits unless given' model eval odd
+expect 7 '"odd" on "digits": the data have 400 values a sample, the model takes 2; --data is digits unless given' model eval odd
 for _ in $(seq 40); do echo "she$title sells$turned sea shells by the sea shore"; done > text
 "$parley" node --name odd --data text:text,window=8 --model gpt:1,8,1 --steps 1 --out odd > /dev/null 2>&1
 on_terminal said "$parley" model sample odd --length 500 --temperature 9

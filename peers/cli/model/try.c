@@ -64,7 +64,6 @@ static int load(struct trial *t, const struct settings *settings, bool labelled,
     return 0;
 }
 
-/* The inputs are scaled as the model's were. */
 static int scale_as(struct dataset *set, const struct model_file *file, char *why, size_t why_size)
 {
     uint32_t n = set->bytes ? 1 : set->features;
@@ -95,6 +94,18 @@ static int scale_as(struct dataset *set, const struct model_file *file, char *wh
     }
     set->classes = file->meta.classes;
     return dataset_scale_by(set, file->meta.shift, file->meta.scale, file->meta.label);
+}
+
+/* The inputs are scaled as the model's were. */
+static int fit(struct trial *t, const struct settings *settings, char *why, size_t why_size)
+{
+    char model[TEXT_QUOTED_BYTES], data[TEXT_QUOTED_BYTES];
+    size_t said =
+        (size_t)snprintf(why, why_size, "%s on %s: ", text_quote(model, t->opened->path),
+                         text_quote(data, settings->test ? settings->test : settings->data));
+    int error = scale_as(&t->set, &t->opened->file, why + said, why_size - said);
+    if (!why[said]) why[0] = 0;
+    return error;
 }
 
 /* Who named no data is not to wonder whose they are. */
@@ -139,7 +150,7 @@ static int open_trial(struct trial *t, const struct settings *settings, bool lab
     }
     int error = environment_claim(1, why, why_size);
     if (!error) error = load(t, settings, labelled, why, why_size);
-    if (!error) error = scale_as(&t->set, &t->opened->file, why, why_size);
+    if (!error) error = fit(t, settings, why, why_size);
     if (error == PARLEY_EDATA) tell_default(settings, why, why_size);
     if (!error) error = trainer_new(&t->trainer, &options, &t->set, why, why_size);
     if (!error) error = take_parameters(t, why, why_size);
