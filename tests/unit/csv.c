@@ -104,9 +104,15 @@ Test(csv, a_first_line_is_a_header_if_it_names_or_counts_the_columns)
     expect_set("2,3,4,5,x\n", NULL, 1, 4, (const float[]){2, 3, 4, 5}, labels, "\"x\"");
     expect_refused("0,1,3,4,x\n7,8,9,6\n", NULL,
                    "t.csv:2: found 4 columns, expected 5 as in the first line");
-    expect_refused("7,,x\n8,9,y\n", NULL, "t.csv:1: column 2: found nothing, expected a number");
-    expect_refused("7,?,x\n8,9,y\n", NULL, "t.csv:1: column 2: found \"?\", expected a number");
-    expect_refused("NA,7,x\n8,9,y\n", NULL, "t.csv:1: column 1: found \"NA\", expected a number");
+    expect_refused("7,,x\n8,9,y\n", NULL,
+                   "t.csv:1: column 2: found nothing, expected a number; fill in what is missing, "
+                   "or leave the row out");
+    expect_refused("7,?,x\n8,9,y\n", NULL,
+                   "t.csv:1: column 2: found \"?\", expected a number; fill in what is missing, or "
+                   "leave the row out");
+    expect_refused("NA,7,x\n8,9,y\n", NULL,
+                   "t.csv:1: column 1: found \"NA\", expected a number; fill in what is missing, "
+                   "or leave the row out");
     expect_refused("7,-inf,x\n8,9,y\n", NULL,
                    "t.csv:1: column 2: found \"-inf\", expected a number");
     expect_refused("1e99,7,x\n8,9,y\n", NULL,
@@ -244,12 +250,16 @@ Test(csv, a_bad_field_or_row_is_named_with_line_column_and_what_was_found)
     expect_refused("a\tb\tk\n1\t2\tx\n", NULL,
                    "t.csv:1: found 1 column, divided by tabs, expected values and a label with "
                    "commas between");
-    expect_refused("1,2,x\n\n3,abc,x\n", NULL,
-                   "t.csv:3: column 2: found \"abc\", expected a number");
+    expect_refused(
+        "1,2,x\n\n3,abc,x\n", NULL,
+        "t.csv:3: column 2: found \"abc\", expected a number; write a text column as one of "
+        "0 and 1 for each value");
     expect_refused("len,wid,k\n1,,x\n", NULL,
-                   "t.csv:2: column 2 (\"wid\"): found nothing, expected a number");
+                   "t.csv:2: column 2 (\"wid\"): found nothing, expected a number; fill in what is "
+                   "missing, or leave the row out");
     expect_refused("a,k\n1,\"x\ny\"\nnan,x\n", NULL,
-                   "t.csv:4: column 1 (\"a\"): found \"nan\", expected a number");
+                   "t.csv:4: column 1 (\"a\"): found \"nan\", expected a number; fill in what is "
+                   "missing, or leave the row out");
     expect_refused("1,x\n1e39,x\n", NULL, "t.csv:2: column 1: found \"1e39\", expected a number");
     expect_refused("1,x\n2,\n", NULL, "t.csv:2: column 2: found nothing, expected a label");
     expect_refused("1,2,x\n3,x\n", NULL,
@@ -281,9 +291,9 @@ Test(csv, what_was_found_is_shown_in_its_own_letters)
     char found[64];
     expect_set("0,gr\xc3\xbcn\n0,\xd0\xb6\n0,\x1b[1m\xff\n", NULL, 3, 1, values,
                (const uint16_t[]){1, 2, 0}, "\"\\x1b[1m\\xff\", \"gr\xc3\xbcn\", \"\xd0\xb6\"");
-    expect_refused(
-        "h\xc3\xb6he,k\n1,x\nzw\xc3\xb6lf,x\n", NULL,
-        "t.csv:3: column 1 (\"h\xc3\xb6he\"): found \"zw\xc3\xb6lf\", expected a number");
+    expect_refused("h\xc3\xb6he,k\n1,x\nzw\xc3\xb6lf,x\n", NULL,
+                   "t.csv:3: column 1 (\"h\xc3\xb6he\"): found \"zw\xc3\xb6lf\", expected a "
+                   "number; write a text column as one of 0 and 1 for each value");
     cr_expect_str_eq(number_found(found, "1\xe2\x80\x8b", 4), "\"1\\xe2\\x80\\x8b\"");
     cr_expect_str_eq(number_found(found, "\357\273\2771", 4), "\"\\xef\\xbb\\xbf1\"");
     static const char longest[] = "123456789012345678901234567890123456789\xc3\xbc";

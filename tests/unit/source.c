@@ -486,7 +486,9 @@ Test(source, an_empty_line_that_may_be_an_input_is_refused_not_passed_over)
     } cases[] = {
         {"libsvm:t", "1:1\n \n1:3\n",
          "t:2: an empty line among samples without labels; if it is one of zeros, write 0 there"},
-        {"csv:t", "x\n1\n\n3\n", "t:3: column 1 (\"x\"): found nothing, expected a number"},
+        {"csv:t", "x\n1\n\n3\n",
+         "t:3: column 1 (\"x\"): found nothing, expected a number; fill in what is missing, or "
+         "leave the row out"},
         {"libsvm:t", "1:1\n# a note\n1:3\n\n\n", NULL},
         {"libsvm:t", "5 1:1\n\n6 1:3\n", NULL},
         {"csv:t", "x\n1\n3\n\n\n", NULL},

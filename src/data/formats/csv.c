@@ -8,12 +8,14 @@
  */
 #include "data/formats/csv.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "data/formats/number.h"
 
@@ -429,13 +431,27 @@ static int take_label(struct reading *r, const struct field *field)
     return error;
 }
 
+/* What to do about a cell that is no number. */
+static const char *remedy(const struct field *field)
+{
+    static const char *const missing[] = {"", "?", "-", "NA", "N/A", "nan", "null"};
+    unsigned char first = field->size > 0 ? (unsigned char)field->text[0] : 0;
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (field->size == strlen(missing[i]) &&
+            strncasecmp(field->text, missing[i], field->size) == 0)
+            return "; fill in what is missing, or leave the row out";
+    return isalpha(first) || first >= 0x80
+               ? "; write a text column as one of 0 and 1 for each value"
+               : "";
+}
+
 static int take_value(struct reading *r, const struct field *field)
 {
     char found[64];
     double value;
     if (!number_parse(field->text, field->size, &value))
-        return refuse(r, field->line, field->column, "found %s, expected a number",
-                      number_found(found, field->text, field->size));
+        return refuse(r, field->line, field->column, "found %s, expected a number%s",
+                      number_found(found, field->text, field->size), remedy(field));
     size_t place = field->column - 1 - (r->label > 0 && field->column > r->label);
     r->set->values[(size_t)r->set->count * r->set->features + place] = (float)value;
     if (r->first) dataset_see_value(&r->first[place], r->set->count, value);
