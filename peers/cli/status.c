@@ -5,8 +5,7 @@
  *
  * What comes back is judged like any bytes from outside. A node that can't be reached, or does not
  * answer within some seconds, and what is no node are errors of the network (status 4). One that is
- * watched is asked again while it is silent, and is gone once it is no longer there to be asked: a
- * connection may end without an answer by a firewall's doing, or as many ask the node at once.
+ * watched is asked again until it answers: who was killed may be started anew at its port.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,13 +33,12 @@ struct cluster {
     struct message_report head; /* of the first page */
     struct record *records;     /* [count]; owned */
     uint32_t count;
-    bool silent; /* asked, and no answer came: it may be there all the same */
 
     int fd;
     struct tls_end *tls; /* owned; NULL: without a key */
 };
 
-static int connect_to(struct cluster *cluster, const char *text, char *why, size_t size)
+static int connect_to(const char *text, char *why, size_t size)
 {
     struct units_address address;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -54,7 +52,6 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
     snprintf(port, sizeof port, "%u", address.port);
     int code = getaddrinfo(address.host, port, &hints, &found);
     if (code) {
-        cluster->silent = code == EAI_AGAIN;
         snprintf(why, size, "%s: %s", text, gai_strerror(code));
         return PARLEY_ENETWORK;
     }
@@ -72,7 +69,6 @@ static int connect_to(struct cluster *cluster, const char *text, char *why, size
         if (code == 0) continue;
         /* The second is that of who was woken, and asked again. */
         int cause = errno == EINPROGRESS || errno == EALREADY ? ETIMEDOUT : errno;
-        cluster->silent = cause == ETIMEDOUT || cause == EHOSTUNREACH || cause == ENETUNREACH;
         snprintf(why, size, "%s: %s", text,
                  cause == EINVAL ? address_error(UV_EINVAL, at->ai_addr) : strerror(cause));
         close(fd);
@@ -177,7 +173,6 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     struct wire_header header;
     uint64_t until_us = clock_now_us() + TIMEOUT_S * UINT64_C(1000000);
     size_t length = message_encode(WIRE_STATUS, &status, bytes, sizeof bytes);
-    cluster->silent = true;
     int error = cluster->tls ? prove(cluster, until_us, peer, why, size) : 0;
     if (error) return error;
     if (length == 0 || !send_all(cluster, bytes, length)) {
@@ -194,7 +189,6 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
     if (!error) error = message_decode(WIRE_REPORT, bytes, header.size, report, scratch);
     message_scratch_free(scratch);
     if (error == PARLEY_EMALFORMED) {
-        cluster->silent = false;
         snprintf(why, size, "%s: answers in another protocol; is this a parley node?", peer);
         return PARLEY_ENETWORK;
     }
@@ -206,7 +200,7 @@ static int ask_page(struct cluster *cluster, struct message_report *report, cons
 static int ask(const char *peer, struct tls *key, struct cluster *cluster, char *why, size_t size)
 {
     memset(cluster, 0, sizeof *cluster);
-    cluster->fd = connect_to(cluster, peer, why, size);
+    cluster->fd = connect_to(peer, why, size);
     int error = cluster->fd < 0 ? cluster->fd : 0;
     if (!error && key && !(cluster->tls = tls_end_new(key, true))) error = PARLEY_ENOMEM;
     struct message_report page;
@@ -377,13 +371,9 @@ static int watch(const struct settings *settings, const char *peer, struct tls *
         int error = ask(peer, key, &cluster, why, sizeof why);
         if (!error) error = show(settings, &cluster, redraw, why, sizeof why);
         free(cluster.records);
-        bool waits = error == PARLEY_ENETWORK && shown && cluster.silent;
-        if (waits && !silent) say(PARLEY_LOG_ERROR, "%s: no answer; it is asked again", peer);
+        bool waits = error == PARLEY_ENETWORK && shown;
+        if (waits && !silent) say(PARLEY_LOG_ERROR, "%s; it is asked again", why);
         silent = waits;
-        if (error == PARLEY_ENETWORK && shown && !waits) {
-            say(PARLEY_LOG_ERROR, "%s: it is gone", peer);
-            return 0;
-        }
         if (error && !waits) return say_failure(error, why);
         if (!settings->watch) return 0;
         shown = true;
