@@ -261,13 +261,17 @@ static double progress_of(const struct message_report *head)
 
 static char *as_text(const struct cluster *cluster)
 {
-    char drift[HUMAN_BYTES];
+    char drift[HUMAN_BYTES], left[32] = "";
+    uint32_t left_count = 0;
     struct text text;
     const struct message_report *head = &cluster->head;
     text_init(&text, 4 << 20);
+    for (uint32_t i = 0; i < cluster->count; i++)
+        left_count += cluster->records[i].state == PARLEY_MEMBER_LEFT && !is_former(cluster, i);
+    if (left_count > 0) snprintf(left, sizeof left, ", %" PRIu32 " left", left_count);
     text_add(&text,
-             "cluster %s: %" PRIu32 " live of %" PRIu32 " known   progress %.0f%%   drift %s\n",
-             text_clean(head->cluster) ? head->cluster : "?", head->live, head->known,
+             "cluster %s: %" PRIu32 " live of %" PRIu32 " known%s   progress %.0f%%   drift %s\n",
+             text_clean(head->cluster) ? head->cluster : "?", head->live, head->known, left,
              100 * progress_of(head), human_drift(drift, head->drift < 0 ? NAN : head->drift));
     text_add(&text, "%-16s %-8s %-9s %10s %12s  %s\n", "node", "state", "phase", "step", "samples",
              "address");
@@ -276,7 +280,8 @@ static char *as_text(const struct cluster *cluster)
         if (is_former(cluster, i)) continue;
         text_column(&text, record->name, 16);
         text_add(&text, " %-8s %-9s %10" PRIu64 " %12" PRIu64 "  ", state_of(record),
-                 phase_of(record), record->version, record->samples);
+                 record->state == PARLEY_MEMBER_LEFT ? "-" : phase_of(record), record->version,
+                 record->samples);
         text_column(&text, record->address, (int)text_width(record->address));
         text_add(&text, "\n");
     }

@@ -178,6 +178,9 @@ wait "$b"
 [ "$(cat before)" = before ]
 [ ! -e b.safetensors.b.agreement.json ]
 until_line a "$a" '"peer":"b","state":"left"'
+"$parley" status "$address" > seen
+grep -q ': 1 live of . known, 1 left   progress' seen
+grep -Eq '^b +left +- ' seen
 "$parley" model verify b.safetensors.b > verified
 [ ! -e b.safetensors ]
 kill -INT "$a"
