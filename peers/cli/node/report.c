@@ -285,7 +285,20 @@ static void on_phase(struct node *node, struct parley *p, enum parley_phase phas
     tell(node, &line);
 }
 
-static void on_member(struct node *node, const struct parley_update *update)
+/* Whether another process of that name lives. */
+static bool is_followed(const struct parley_node *core, const char *name, uint64_t boot)
+{
+    struct parley_member member;
+    for (uint32_t i = 0; i < parley_node_members(core); i++) {
+        parley_node_member(core, i, &member);
+        if (member.state == PARLEY_MEMBER_ALIVE && member.boot != boot &&
+            strcmp(member.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_member(struct node *node, struct parley *p, const struct parley_update *update)
 {
     char boot[REPORT_BOOT_BYTES];
     struct report_line line = {
@@ -302,7 +315,8 @@ static void on_member(struct node *node, const struct parley_update *update)
     bool is_doubt = update->member.state == PARLEY_MEMBER_SUSPECT ||
                     (update->member.state == PARLEY_MEMBER_ALIVE && update->member.suspected);
     if (node->controlled || is_self || is_doubt) return;
-    say(PARLEY_LOG_INFO, "%s %s %s%s%s", line.as.member.peer,
+    bool former = is_followed(parley_node_of(p), update->member.name, update->member.boot);
+    say(PARLEY_LOG_INFO, "%s%s %s %s%s%s", line.as.member.peer, former ? "'s earlier process" : "",
         update->member.state == PARLEY_MEMBER_LEFT ? "has" : "is", line.as.member.state,
         line.as.member.reason[0] ? ": " : "", line.as.member.reason);
 }
@@ -326,7 +340,7 @@ void node_on_update(void *context, struct parley *p, const struct parley_update 
     if (update->type == PARLEY_UPDATE_PHASE)
         on_phase(node, p, update->phase.phase);
     else if (update->type == PARLEY_UPDATE_MEMBER)
-        on_member(node, update);
+        on_member(node, p, update);
     else if (update->type == PARLEY_UPDATE_LOG)
         on_log(node, update->log.level, update->log.text);
     else if (update->type == PARLEY_UPDATE_FINISHED)
