@@ -145,6 +145,14 @@ static void tell_progress(struct node *node, struct parley *p, const struct parl
     tell(node, &line);
 }
 
+/* Of a budget of epochs alone it follows from the epoch beside it, as in `run`. */
+static double shown_progress(const struct node *node, const struct parley_view *view, double epoch)
+{
+    const struct settings *s = node->settings;
+    bool epochs_alone = s->epochs > 0 && s->steps == 0 && s->time_us == 0;
+    return epochs_alone && view->phase == PARLEY_PHASE_TRAIN ? epoch / s->epochs : view->progress;
+}
+
 static void say_where(struct node *node, const struct parley_view *view)
 {
     bool in_place = say_in_place(node->settings);
@@ -158,15 +166,16 @@ static void say_where(struct node *node, const struct parley_view *view)
     if (view->incoming >= 0) /* over a slow line nothing else moves for long */
         snprintf(phase + length, sizeof phase - (size_t)length, ", %.0f%% of a model is here",
                  100 * view->incoming);
+    double epoch = (double)view->samples_cluster / node->job.data.train.count;
     struct table_plain plain = {
         .t = seconds(node),
         .live = view->live,
         .nodes = view->known,
-        .epoch = (double)view->samples_cluster / node->job.data.train.count,
+        .epoch = epoch,
         .loss = atomic_load(&node->loss),
         .drift = view->drift >= 0 ? view->drift : NAN,
         .samples_per_s = node->rate.value,
-        .progress = view->progress,
+        .progress = shown_progress(node, view, epoch),
         .phase = view->phase == PARLEY_PHASE_TRAIN ? NULL : phase,
         .here = true,
     };
