@@ -147,7 +147,8 @@ void parley_sim_start(struct parley_sim *sim,
 /* Loud: peers see their connections reset, and dials are refused. Silent: a pulled plug. Neither
  * this nor a pause does anything to a node that has ended by itself: it has no process any more. */
 void parley_sim_kill(struct parley_sim *sim, uint32_t node, bool silent);
-void parley_sim_pause(struct parley_sim *sim, uint32_t node); /* SIGSTOP: the kernel goes on */
+/* SIGSTOP: the kernel goes on; the step under way does not, and ends as much later. */
+void parley_sim_pause(struct parley_sim *sim, uint32_t node);
 void parley_sim_resume(struct parley_sim *sim, uint32_t node);
 void parley_sim_disconnect(struct parley_sim *sim, uint32_t a, uint32_t b); /* reset, both sides */
 /* Nothing from `from` reaches `to`; dials of either fail. What was sent arrives after healing. */

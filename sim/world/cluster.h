@@ -132,6 +132,7 @@ struct sim_life {
     uint64_t place;       /* in its share, after that step */
     uint64_t turnover;    /* of its live members, when its share of the data was cut */
     uint64_t computed_us; /* when its operations so far are through */
+    uint64_t step_end_us; /* of the step under way, with the pauses that it has sat through */
 };
 
 struct sim_host {
@@ -146,8 +147,9 @@ struct sim_host {
     bool paused;
     bool counted; /* its model is part of the truth */
     struct parley_node *node;
-    uint64_t clock_us; /* what its clock was at virtual time 0 */
-    uint64_t tick_us;  /* virtual time of its tick in the queue, UINT64_MAX: none */
+    uint64_t paused_us; /* paused: since then */
+    uint64_t clock_us;  /* what its clock was at virtual time 0 */
+    uint64_t tick_us;   /* virtual time of its tick in the queue, UINT64_MAX: none */
 
     /* Ends that are ours and not closed, by connection: [links_places], a power of 2 or 0, at most
      * half full, probed from conn on. */

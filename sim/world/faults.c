@@ -32,7 +32,10 @@ void parley_sim_kill(struct parley_sim *sim, uint32_t node, bool silent)
 
 void parley_sim_pause(struct parley_sim *sim, uint32_t node)
 {
-    if (sim->hosts[node].state == SIM_HOST_UP) sim->hosts[node].paused = true;
+    struct sim_host *host = &sim->hosts[node];
+    if (host->state != SIM_HOST_UP || host->paused) return;
+    host->paused = true;
+    host->paused_us = sim->queue.now_us;
 }
 
 void parley_sim_resume(struct parley_sim *sim, uint32_t node)

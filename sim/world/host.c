@@ -1,8 +1,8 @@
 /* host.c: one node's life: its configuration and start, the events it gets, the updates it gives.
  *
  * An item for a process goes to its core as an event; the core's updates are carried out in order
- * and leave new items. While paused, items wait and are given in their order when it wakes. After
- * its end, items of its epoch are void.
+ * and leave new items. While paused, items wait and are given in their order when it wakes. The
+ * step under way ends as much later as it was paused. After its end, items of its epoch are void.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -442,6 +442,7 @@ void sim_host_resume(struct sim_host *host)
 {
     if (!host->paused) return;
     host->paused = false;
+    host->life.step_end_us += host->sim->queue.now_us - host->paused_us;
     host->tick_us = UINT64_MAX;
     schedule_tick(host); /* first: the late tick meets the core before what has come meanwhile */
     for (uint32_t i = 0; i < host->waiting_count; i++) {

@@ -443,6 +443,33 @@ Test(faults, a_step_takes_time_however_small_the_factor)
     parley_sim_free(sim);
 }
 
+Test(faults, a_pause_puts_the_step_under_way_off_by_as_much)
+{
+    /* Wherever it begins and ends, and when a step has several of them: all are as many steps of
+     * 1 s as the node was awake for. */
+    static const uint64_t pauses[][4] = {/* from, to, from, to; in ms */
+                                         {2100, 2900, 0, 0},
+                                         {2100, 3900, 0, 0},
+                                         {2100, 7300, 0, 0},
+                                         {2100, 2300, 2500, 2700},
+                                         {2100, 3300, 3500, 9900}};
+    for (size_t p = 0; p < sizeof pauses / sizeof *pauses; p++) {
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.step_us = SECOND});
+        uint64_t last_ms = 0, asleep_ms = 0;
+        for (int i = 0; i < 4 && pauses[p][i] > 0; i++) {
+            scene_run(sim, (pauses[p][i] - last_ms) * 1000);
+            if (i % 2) asleep_ms += pauses[p][i] - last_ms;
+            (i % 2 ? parley_sim_resume : parley_sim_pause)(sim, 0);
+            last_ms = pauses[p][i];
+        }
+        scene_run(sim, (9000 + asleep_ms - last_ms) * 1000 - 1);
+        cr_expect_eq(sim->steps, 8, "%zu", p);
+        scene_run(sim, 1);
+        cr_expect_eq(sim->steps, 9, "%zu", p);
+        parley_sim_free(sim);
+    }
+}
+
 Test(faults, a_probability_is_refused_out_of_its_range)
 {
     void (*const faults[])(struct parley_sim *, uint32_t,

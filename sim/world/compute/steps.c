@@ -107,6 +107,14 @@ static void step_give(struct sim_host *host)
     sim_workers_hold(host->sim->workers, &host->lane, &step->job);
 }
 
+static void put_end(struct sim_host *host, struct sim_done *gradient)
+{
+    struct sim_item item = sim_item_for(host, SIM_STEP_END);
+    item.time_us = host->life.step_end_us;
+    item.data = gradient;
+    sim_put(host->sim, item);
+}
+
 void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
 {
     const struct sim_options *options = &host->sim->options;
@@ -115,11 +123,9 @@ void sim_step_lasts(struct sim_host *host, struct sim_done *gradient)
                          : sim_draw_us(&host->draws, &options->compute);
     uint64_t lasts = (uint64_t)((double)takes * host->slow);
     if (lasts == 0 && takes > 0) lasts = 1; /* else time would stand still */
-    struct sim_item item = sim_item_for(host, SIM_STEP_END);
-    item.time_us = sim_later_us(host->sim, lasts);
-    item.data = gradient;
+    host->life.step_end_us = sim_later_us(host->sim, lasts);
     host->life.stepping = host->sim->begun = true;
-    sim_put(host->sim, item);
+    put_end(host, gradient);
 }
 
 static void step_begin(struct sim_host *host)
@@ -157,6 +163,10 @@ void sim_step_end(struct sim_host *host, struct sim_done *gradient)
 {
     struct parley_sim *sim = host->sim;
     const struct sim_task *task = sim->task;
+    if (sim->queue.now_us < host->life.step_end_us) { /* it was paused meanwhile */
+        put_end(host, gradient);
+        return;
+    }
     uint32_t samples = task->samples ? task->samples(task->self, host->index) : task->batch;
     if (gradient) {
         sim_workers_wait(sim->workers, &host->lane, &gradient->job);
