@@ -10,6 +10,7 @@
 #include "experiment/chart.h"
 #include "job/graph.h"
 #include "report/places.h"
+#include "run/run.h"
 
 enum { RADIUS = 116, NAME_DISTANCE = 18, NAMES_MAX = 32, NODES_MAX = 1024 };
 enum { LATE_RADIUS = 40, LATE_NAMES_MAX = 8, LABEL_MAX = 44 };
@@ -84,13 +85,22 @@ static void draw_label(struct text *svg, const char *label, double x, double y)
     text_add(svg, "%s</text>\n", strlen(label) > LABEL_MAX ? "…" : "");
 }
 
-/* Who joins takes a place in the order then; here it stands in the middle. */
-static void draw_late(struct text *svg, const struct sim_outcome *outcome, uint32_t first,
-                      uint32_t all, double radius, double x, double y)
+static uint32_t count_late(const struct settings *settings, const struct sim_outcome *outcome)
 {
-    uint32_t count = all - first;
-    for (uint32_t i = first; i < all; i++) {
-        double turn = 6.283185307179586 * (i - first) / count, reach = count > 1 ? LATE_RADIUS : 0;
+    uint32_t count = 0;
+    for (uint32_t i = (uint32_t)settings->nodes; i < sim_run_nodes(settings); i++)
+        count += outcome->fates[i] != SIM_FATE_NEVER;
+    return count;
+}
+
+/* Who joins takes a place in the order then; here it stands in the middle. */
+static void draw_late(struct text *svg, const struct settings *settings,
+                      const struct sim_outcome *outcome, double radius, double x, double y)
+{
+    uint32_t count = count_late(settings, outcome), drawn = 0;
+    for (uint32_t i = (uint32_t)settings->nodes; drawn < count; i++) {
+        if (outcome->fates[i] == SIM_FATE_NEVER) continue;
+        double turn = 6.283185307179586 * drawn++ / count, reach = count > 1 ? LATE_RADIUS : 0;
         struct place late = {.x = x + reach * sin(turn), .y = y - reach * cos(turn)};
         snprintf(late.name, sizeof late.name, "n%" PRIu32, i);
         draw_node(svg, &late, outcome->fates[i] == SIM_FATE_LIVE ? "later" : "dead", radius, x, y,
@@ -103,16 +113,16 @@ static void draw_late(struct text *svg, const struct sim_outcome *outcome, uint3
 static void draw_title(struct text *svg, const struct settings *settings,
                        const struct sim_outcome *outcome, const char *links, double x, double y)
 {
-    uint64_t dead = 0, later = outcome->summary.nodes - settings->nodes;
-    for (uint64_t i = 0; i < outcome->summary.nodes; i++)
+    uint32_t dead = 0, later = count_late(settings, outcome);
+    for (uint32_t i = 0; i < sim_run_nodes(settings); i++)
         dead += outcome->fates[i] == SIM_FATE_DEAD;
     text_add(svg, "<text class=\"title middle\" x=\"%.1f\" y=\"%.1f\">", x, y);
     chart_text(svg, settings->topology);
     text_add(svg, ", %" PRIu64 " nodes</text>", settings->nodes);
     text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y + 16);
     text_add(svg, "%s", links);
-    if (dead > 0) text_add(svg, "; %" PRIu64 " dead at the end", dead);
-    if (later > 0) text_add(svg, "; %" PRIu64 " joined later", later);
+    if (dead > 0) text_add(svg, "; %" PRIu32 " dead at the end", dead);
+    if (later > 0) text_add(svg, "; %" PRIu32 " joined later", later);
     text_add(svg, "</text>\n");
 }
 
@@ -148,7 +158,7 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
                const struct source_reader *reader, const char *label, double left, double top)
 {
     double x = left + GRAPH_WIDTH / 2.0, y = top + GRAPH_HEIGHT / 2.0 + 28;
-    uint32_t n = (uint32_t)settings->nodes, all = (uint32_t)outcome->summary.nodes;
+    uint32_t n = (uint32_t)settings->nodes;
     char links[64];
     if (n > NODES_MAX || !outcome->fates) {
         text_add(svg, "<text class=\"dim middle\" x=\"%.1f\" y=\"%.1f\">", x, y);
@@ -156,7 +166,7 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
         text_add(svg, ", %" PRIu32 " nodes: too many to draw</text>\n", n);
         return 0;
     }
-    struct place *places = calloc(all, sizeof *places);
+    struct place *places = calloc(n, sizeof *places);
     if (!places) return PARLEY_ENOMEM;
     lay_out(places, n, x, y);
     int error = draw_topology(svg, settings, reader, places, n, links);
@@ -167,7 +177,7 @@ int graph_draw(struct text *svg, const struct settings *settings, const struct s
         draw_node(svg, &places[i],
                   outcome->fates[places[i].node] == SIM_FATE_LIVE ? "node" : "dead", radius, x, y,
                   n <= NAMES_MAX);
-    if (!error) draw_late(svg, outcome, n, all, radius, x, y);
+    if (!error) draw_late(svg, settings, outcome, radius, x, y);
     free(places);
     return error;
 }
