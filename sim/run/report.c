@@ -307,6 +307,12 @@ static double target_s(const struct sim_report *report, const struct verdict *v)
     return target > 0 && v->accuracy >= target ? (double)report->trained_us / 1e6 : NAN;
 }
 
+static enum sim_fate fate_of(const struct parley_sim *sim, uint32_t node)
+{
+    if (sim->hosts[node].boots == 0) return SIM_FATE_NEVER;
+    return parley_sim_live(sim, node) ? SIM_FATE_LIVE : SIM_FATE_DEAD;
+}
+
 static void conclude(struct sim_report *report, const struct verdict *v)
 {
     struct parley_sim *sim = report->sim;
@@ -318,7 +324,6 @@ static void conclude(struct sim_report *report, const struct verdict *v)
     outcome->parameters = sim->parameters;
     outcome->summary = (struct report_summary){
         .ok = !outcome->error,
-        .nodes = sim->nodes,
         .live = v->live,
         .agreed = v->agreed,
         .known = v->known,
@@ -354,10 +359,11 @@ static void conclude(struct sim_report *report, const struct verdict *v)
         .agreed_s = v->agreed > 0 ? (double)report->agreed_us / 1e6 : NAN,
     };
     if (report->coverage) add_coverage(report, &outcome->summary);
-    for (uint32_t i = 0; outcome->fates && i < sim->nodes; i++)
-        outcome->fates[i] = parley_sim_live(sim, i)   ? SIM_FATE_LIVE
-                            : sim->hosts[i].boots > 0 ? SIM_FATE_DEAD
-                                                      : SIM_FATE_NEVER;
+    for (uint32_t i = 0; i < sim->nodes; i++) {
+        enum sim_fate fate = fate_of(sim, i);
+        outcome->summary.nodes += fate != SIM_FATE_NEVER;
+        if (outcome->fates) outcome->fates[i] = (uint8_t)fate;
+    }
 }
 
 /* Of the node that agreed first, as all have the same. */

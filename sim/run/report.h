@@ -22,7 +22,7 @@ struct sim_outcome {
     uint64_t parameters;
     bool guesses; /* summary_guesses() */
     struct curve curve;
-    uint8_t *fates; /* [summary.nodes], enum sim_fate; the caller's, or NULL */
+    uint8_t *fates; /* [sim_run_nodes()], enum sim_fate; the caller's, or NULL */
 };
 
 struct sim_report {
