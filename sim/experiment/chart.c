@@ -97,10 +97,15 @@ void chart_sample(struct text *svg, uint32_t style, double x, double y)
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
 
+/* It may be below the bottom: on a logarithmic axis 0 is. */
+static bool stands(const struct chart *chart, double x, double y)
+{
+    return isfinite(x) && isfinite(y) && (chart->x_scale != AXIS_LOG || x > 0);
+}
+
 static bool shows(const struct chart *chart, double x, double y)
 {
-    return isfinite(x) && isfinite(y) && (chart->x_scale != AXIS_LOG || x > 0) &&
-           (chart->y_scale != AXIS_LOG || y > 0);
+    return stands(chart, x, y) && (chart->y_scale != AXIS_LOG || y > 0);
 }
 
 static void widen(double *low, double *high, double value)
@@ -249,7 +254,7 @@ static void draw_line(struct text *svg, const struct frame *frame, const struct 
     bool is_down = false;
     text_init(&path, svg->bytes_max);
     for (uint32_t p = 0; p < line->count; p++) {
-        if (!shows(chart, line->x[p], line->y[p])) continue;
+        if (!stands(chart, line->x[p], line->y[p])) continue;
         struct spot before = at;
         at = spot_of(frame, line->x[p], line->y[p]);
         if (shown++ > 0) is_down = add_segment(&path, frame, before, at, is_down);

@@ -10,8 +10,8 @@
 #include "report/text.h"
 
 struct chart_line {
-    const double *x, *y; /* [count]; points that are not finite, or not over 0 on a log axis, are
-                            left out */
+    const double *x, *y; /* [count]; points that are not finite, or whose x is not over 0 on a log
+                            axis, are left out; a y of 0 lies below the bottom of one */
     const double *low, *high; /* [count]: the edges of a band behind the line; or NULL */
     const uint32_t *dots;     /* [count]: the style of a dot at each point; NULL: one at the end */
     uint32_t count;

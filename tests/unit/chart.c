@@ -148,23 +148,24 @@ Test(chart, what_lies_past_the_ends_of_an_axis_is_cut_off)
     expect_part(bytes, ">10⁻⁸</text>");
     free(bytes);
     chart.y_least = 0.1;
-    const double fall[] = {1, 0.1, 0.001, 0.001, 1};
+    const double fall[] = {1, 0.1, 0, 0.001, 1};
     line.y = fall;
     bytes = drawn(&chart);
     cr_expect_null(strstr(bytes, "0.01</text>"));
     expect_part(bytes, "d=\"M52.0 26.0L135.5 260.0L135.5 260.0M358.2 260.0L386.0 26.0\"");
     expect_part(bytes, "cx=\"386.0\" cy=\"26.0\"");
     free(bytes);
-    /* No dot where the line goes on; none past the end. */
+    /* No dot where the line goes on; none past the end, where 0 is as well. */
     line.goes_on = true;
     bytes = drawn(&chart);
     cr_expect_null(strstr(bytes, "<circle"));
     free(bytes);
     line.goes_on = false;
-    line.count = 4;
-    bytes = drawn(&chart);
-    cr_expect_null(strstr(bytes, "<circle"));
-    free(bytes);
+    for (line.count = 3; line.count <= 4; line.count++) {
+        bytes = drawn(&chart);
+        cr_expect_null(strstr(bytes, "<circle"), "%u points", line.count);
+        free(bytes);
+    }
     /* An axis that is to reach further does. */
     chart.x_least = 2;
     chart.x_most = 10;
@@ -219,8 +220,10 @@ Test(chart, a_band_has_its_line_s_colour_and_its_points_may_have_their_own)
 
 Test(chart, what_can_not_be_drawn_is_left_out)
 {
-    /* NAN, zeros on a log axis, lines without points; a level line is one stroke. */
-    const double x[] = {0, 1, 2, 3, NAN}, y[] = {0, NAN, 0.5, 0.1, 1}, none[] = {0, 0, 0, 0, 0};
+    /* What is not finite, nothing but zeros on a log axis, lines without points; a level line is
+     * one stroke. */
+    const double x[] = {0, 1, 2, 3, NAN}, y[] = {INFINITY, NAN, 0.5, 0.1, 1},
+                 none[] = {0, 0, 0, 0, 0};
     const struct chart_line lines[] = {{.x = x, .y = y, .count = 5},
                                        {.x = x, .y = none, .count = 5, .style = 1},
                                        {.x = x, .y = y, .count = 0, .style = 2},
