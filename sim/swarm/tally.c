@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LINE_BYTES = 512 };
 
@@ -40,17 +41,26 @@ static int blame(const struct swarm_tally *tally)
     return PARLEY_EUSAGE;
 }
 
-/* A line that a killed run left unfinished must not swallow the next. */
+/* So much of it as there is. */
+static bool begins(const char *line, const char *word)
+{
+    size_t length = strlen(line), most = strlen(word);
+    return length > 0 && strncmp(line, word, length < most ? length : most) == 0;
+}
+
+/* A line that a killed run left unfinished goes: it must not swallow the next. */
 static int read_all(struct swarm_tally *tally)
 {
-    char line[LINE_BYTES] = "\n";
+    char line[LINE_BYTES];
+    off_t whole = 0; /* bytes, in lines that are */
     if (fseek(tally->file, 0, SEEK_SET) != 0) return blame(tally);
     while (fgets(line, sizeof line, tally->file)) {
         struct swarm_result result = {0};
+        bool cut_off = !strchr(line, '\n');
+        if (!cut_off) whole += (off_t)strlen(line);
         if (read_line(line, &result)) {
             if (result.seed >= tally->first && result.seed <= tally->last) count(tally, &result);
-        } else if (strchr(line, '\n') && strncmp(line, "FAILED ", 7) != 0 &&
-                   strncmp(line, "well ", 5) != 0) {
+        } else if (!begins(line, "FAILED ") && !(cut_off && begins(line, "well "))) {
             sim_say(PARLEY_LOG_ERROR, "--tally: \"%s\" is not a tally of seeds; name a new file",
                     tally->path);
             return PARLEY_EUSAGE;
@@ -58,7 +68,8 @@ static int read_all(struct swarm_tally *tally)
     }
     tally->earlier = tally->well_count;
     if (fseek(tally->file, 0, SEEK_END) != 0) return blame(tally);
-    if (!strchr(line, '\n') && fputc('\n', tally->file) == EOF) return blame(tally);
+    if (ftell(tally->file) > whole && ftruncate(fileno(tally->file), whole) != 0)
+        return blame(tally);
     return 0;
 }
 

@@ -227,7 +227,7 @@ Test(swarm, a_tally_adds_up_over_its_parts)
                      "FAILED 8: 1.000s: n0: something (event 3)\n"
                      "well 99: 4 nodes, 3 agreed, 1000 us, 50 events, 6 exchanges\n"
                      "well 7: 4 nodes, 3 agreed, 1000 us, 50 events, 6 exchanges\n"
-                     "well 9: 2 nodes, 2 agr");
+                     "we");
     struct swarm_tally tally;
     cr_assert_eq(swarm_tally_open(&tally, 5, 10, path), 0);
     cr_assert_eq(tally.well_count, 1);
@@ -242,9 +242,12 @@ Test(swarm, a_tally_adds_up_over_its_parts)
     cr_assert_eq(tally.nodes, 6);
     cr_assert_eq(tally.events, 120);
     swarm_tally_close(&tally);
-    write_text(path, "something else\n");
-    cr_assert_eq(swarm_tally_open(&tally, 5, 10, path), PARLEY_EUSAGE);
-    swarm_tally_close(&tally);
+    static const char *const others[] = {"something else\n", "something", "well 7: 4 nod\n"};
+    for (int i = 0; i < 3; i++) {
+        write_text(path, others[i]);
+        cr_assert_eq(swarm_tally_open(&tally, 5, 10, path), PARLEY_EUSAGE, "%s", others[i]);
+        swarm_tally_close(&tally);
+    }
     unlink(path);
     cr_assert_eq(swarm_tally_open(&tally, 5, 10, "/dev/zero"), PARLEY_EUSAGE);
     swarm_tally_close(&tally);
