@@ -348,16 +348,21 @@ static void check_digests(struct swarm *s)
     }
 }
 
-/* What has been pushed is somewhere. */
+/* What has been pushed is somewhere, and the samples that went along. */
 static void check_weights(struct swarm *s, bool all_applied)
 {
-    double weight = 0, nodes = 0;
+    double weight = 0, nodes = 0, part = 0, samples = 0;
     for (uint32_t i = 0; i < s->nodes; i++) {
         if (!s->up[i]) continue;
-        weight += s->sim->hosts[i].node->training.weight;
+        const struct training *t = &s->sim->hosts[i].node->training;
+        weight += t->weight;
         nodes++;
+        part += t->part;
+        samples += (double)(t->samples + t->before.samples);
     }
-    if (all_applied && fabs(weight - nodes) > 1e-9 * nodes) fail(s, "a pushed weight is lost", 0);
+    if (!all_applied) return;
+    if (fabs(weight - nodes) > 1e-9 * nodes) fail(s, "a pushed weight is lost", 0);
+    if (fabs(part - samples) > 1e-9 * samples) fail(s, "the part that was pushed is lost", 0);
 }
 
 static void check_mean(struct swarm *s)

@@ -87,6 +87,45 @@ Test(budgets, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
     }
 }
 
+struct many {
+    enum parley_strategy strategy;
+    uint64_t samples;
+};
+
+static void give_samples(struct parley_config *config, uint32_t node, void *arg)
+{
+    const struct many *many = arg;
+    (void)node;
+    config->min_peers = 15;
+    config->strategy = many->strategy;
+    config->samples_budget = many->samples;
+}
+
+Test(budgets, of_a_budget_of_samples_many_make_all_however_unlike_their_speeds)
+{
+    /* Proves that where too many live to hear of each in time, and half of them are five times
+     * slower, the fast ones don't take the others for as fast: 60 % of the budget was made. */
+    const enum parley_strategy strategies[] = {PARLEY_STRATEGY_GOSSIP, PARLEY_STRATEGY_PUSH_SUM,
+                                               PARLEY_STRATEGY_PS_ASP, PARLEY_STRATEGY_NOLOCO,
+                                               PARLEY_STRATEGY_NONE};
+    for (int k = 0; k < 5; k++) {
+        struct many many = {strategies[k], 16000};
+        struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 16,
+                                                                    .seed = 4,
+                                                                    .rate = 0.01,
+                                                                    .latency_us = 200,
+                                                                    .configure = give_samples,
+                                                                    .arg = &many});
+        scene_train(sim, 16);
+        for (uint32_t i = 8; i < 16; i++)
+            parley_sim_slow(sim, i, 5);
+        scene_until(sim, 16, parley_sim_agreed, NULL, 60);
+        double made = (double)scene_made(sim, 16) / (double)many.samples;
+        cr_expect(made > 0.95 && made < 1.05, "%d: %g of the budget", k, made);
+        parley_sim_free(sim);
+    }
+}
+
 static bool has_made_a_quarter(struct parley_sim *sim, void *budget)
 {
     return scene_view(sim, 0).version >= *(uint64_t *)budget / 4;

@@ -51,11 +51,23 @@ static double weigh(const struct parley_sim *sim, double sum[PARAMETERS])
     return weight;
 }
 
+/* What all have together of the samples that were made, over those. */
+static double parts(const struct parley_sim *sim)
+{
+    double part = 0, samples = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        part += sim->hosts[i].node->training.part;
+        samples += (double)sim->hosts[i].node->training.samples;
+    }
+    return part / samples;
+}
+
 Test(pushing, losses_and_cuts_take_no_weight_and_move_no_mean)
 {
     /* Proves that with messages lost and connections cut all the time the weights
      * never sum to more than n, and to n, with weight times model what it was at the start, as
-     * soon as nothing is on its way; and that models come near the true mean. */
+     * soon as nothing is on its way; that likewise no part of the samples made is lost; and that
+     * models come near the true mean. */
     double before[PARAMETERS], now[PARAMETERS];
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
                                                                 .seed = 5,
@@ -80,6 +92,7 @@ Test(pushing, losses_and_cuts_take_no_weight_and_move_no_mean)
         if (!parley_sim_quiet(sim, NULL)) continue;
         quiet++;
         cr_assert_float_eq(weight, NODES, 1e-9, "%.12g", weight);
+        cr_assert_float_eq(parts(sim), 1, 1e-9, "%.12g", parts(sim));
         for (int j = 0; j < PARAMETERS; j++)
             cr_assert_lt(fabs(now[j] - before[j]), 1e-4 * spread, "%d: %g, was %g", j, now[j],
                          before[j]);

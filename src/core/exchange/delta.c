@@ -15,7 +15,7 @@ void delta_add(struct parley_node *node, const struct delta *delta, enum op_kind
                int own, uint32_t theirs)
 {
     if (delta->weight > 0) {
-        training_weigh(node, kind, owner, theirs, delta->weight);
+        training_weigh(node, kind, owner, theirs, delta->weight, delta->gap);
         return;
     }
     float factor = delta_factor(delta);
@@ -28,6 +28,7 @@ void delta_add(struct parley_node *node, const struct delta *delta, enum op_kind
 
 void delta_added(struct parley_node *node, const struct delta *delta, int peer)
 {
-    exchange_applied(node, peer, delta_factor(delta), delta->mass, delta->gap);
+    double gap = delta->weight > 0 ? 0 : delta->gap; /* that of a push came as it was decided */
+    exchange_applied(node, peer, delta_factor(delta), delta->mass, gap);
     if (!delta->trains) pairing_mixed(node, peer, delta->round, delta->line);
 }

@@ -17,7 +17,8 @@ struct delta {
     double clip;   /* robust.c: what d is to be shortened by, or 1 */
     double weight; /* pushed one way, and not d: push_sum.c; 0: none */
     double mass;   /* of d */
-    double gap;    /* what the peer's part of the cluster's samples was more than this node's */
+    double gap;    /* what the peer's part of the cluster's samples was more than this node's; of
+                      what is pushed, the part that comes with it, or below 0 that goes */
     uint32_t wide; /* how many vectors it is of */
     uint32_t round, line; /* as offered: pairing.h */
 };

@@ -258,7 +258,7 @@ void slot_add(struct parley_node *node, struct slot *slot)
     slot->pending++;
     if (PLANTED(ACK_UNAPPLIED) && slot->role == RESPONDER) delta.share = 0;
     if (pushed && slot->role == INITIATOR) /* it has that much less */
-        training_weigh(node, OP_ADD, INITIATOR, slot->own, -delta.weight);
+        training_weigh(node, OP_ADD, INITIATOR, slot->own, -delta.weight, delta.gap);
     else
         delta_add(node, &delta, OP_ADD, (int)slot->role, (int)slot->own, slot->theirs);
     if (pushed || !slot->quick || !slot->sent) return;

@@ -57,9 +57,11 @@ struct strategy {
     bool splits;     /* steps come as GRADIENT and APPLY */
     bool catches_up; /* who joins late enters TRAIN at once, and takes a state by joining_follow()
                       */
-    bool sums_batches;  /* a step takes the batches of all nodes: --lr is scaled, unless told not to
-                         */
-    uint32_t mix_every; /* the usual one; 0: 1 */
+    bool sums_batches; /* a step takes the batches of all nodes: --lr is scaled, unless told not to
+                        */
+    bool merges_each;  /* each gradient of any node goes into the one model: record->holds tells how
+                          many all have made */
+    uint32_t mix_every;  /* the usual one; 0: 1 */
     uint32_t neighbours; /* that a round has room for, to PARLEY_NEIGHBOURS_MAX; 0: no rounds */
     bool pushes;         /* exchanges go one way while it trains: push_sum.c */
     bool on_ring;        /* ring.h: it needs links to 2 log2 n members at a time */

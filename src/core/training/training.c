@@ -39,10 +39,11 @@ bool training_counts_heard(const struct parley_node *node)
 
 /* Samples that all have used: no more than that, and where few count each by itself, no less than
  * what this node has heard of.
- * Of few members each hears in time (gossip.c). Among many the counts are averaged like the models:
- * a node's part, times the number of nodes, is about what all together have used. Where pairs don't
- * average, the others are taken to have made as much as this node since they are there; and no more
- * than that where they do, as a part may be too large for long where they do so rarely. */
+ * Of few members each hears in time (gossip.c). Among many the counts are averaged like the models,
+ * or pushed along with them: a node's part, times the number of nodes, is about what all together
+ * have used. Where pairs don't average, the others are taken to have made as much as this node
+ * since they are there, or what the one model or their records say of them; and no more than that
+ * where they do, as a part may be too large for long where they do so rarely. */
 static uint64_t samples_used(const struct parley_node *node)
 {
     const struct parley_roster *roster = node->roster;
@@ -50,10 +51,11 @@ static uint64_t samples_used(const struct parley_node *node)
     const struct training *t = &node->training;
     if (roster->shared || training_counts_heard(node)) return roster->samples;
     double all = t->alike;
-    if (strategy->offers && !strategy->pushes) {
+    if (strategy->offers) {
         uint32_t waited = roster->counts[ROSTER_WAITED];
         uint32_t among = t->among < waited ? t->among : waited;
-        all = fmin(all, fmax(t->part - t->behind, 0) * among + (double)roster->samples_gone);
+        all = fmin(all,
+                   fmax(t->part / t->weight - t->behind, 0) * among + (double)roster->samples_gone);
     }
     return all > (double)roster->samples ? (uint64_t)all : roster->samples;
 }
@@ -88,17 +90,33 @@ bool training_counts(const struct parley_node *node, uint32_t member)
     return early || (record_is_live(r) && r->phase == PARLEY_PHASE_TRAIN);
 }
 
+/* What this node has made since it last heard of that one, if that one goes on; else 0. */
+static uint64_t since_heard(const struct parley_node *node, uint32_t i)
+{
+    const struct record *r = record_of(node, i);
+    uint64_t own = self_of(node)->samples, heard = node->members[i].heard;
+    bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN &&
+                  !training_made_all(node, r);
+    return trains && (int)i != node->self && own > heard ? own - heard : 0;
+}
+
 /* Others are heard of now and then, and go on meanwhile as this node does. */
 uint64_t training_reckoned(const struct parley_node *node)
 {
-    uint64_t samples = samples_used(node), own = self_of(node)->samples;
+    uint64_t samples = samples_used(node);
     if (!training_counts_heard(node) || phase_of(node) != PARLEY_PHASE_TRAIN) return samples;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        samples += since_heard(node, i);
+    return samples;
+}
+
+/* Of many; and whoever was slower than this node until it was heard of, goes on so. */
+static double reckoned_of_many(const struct parley_node *node)
+{
+    double samples = (double)node->roster->samples;
     for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        bool trains = r->state == PARLEY_MEMBER_ALIVE && r->phase == PARLEY_PHASE_TRAIN &&
-                      !training_made_all(node, r);
-        if (trains && (int)i != node->self && own > node->members[i].heard)
-            samples += own - node->members[i].heard;
+        double heard = (double)node->members[i].heard, made = (double)record_of(node, i)->samples;
+        samples += (double)since_heard(node, i) * (made < heard ? made / heard : 1);
     }
     return samples;
 }
@@ -201,6 +219,18 @@ static bool is_countable(const struct training *t, const struct parley_event *ev
            event->stepped.samples <= TRAINED_MAX - t->before.samples;
 }
 
+/* What all have made meanwhile, by what this node has: as much each, or in the model that it was
+ * given for its newest step are so many gradients more. That may be the first one, or that of a new
+ * server, which lacks some. */
+static double made_by_all(struct parley_node *node, double samples, uint64_t steps)
+{
+    uint64_t holds = self_of(node)->holds, before = node->training.held;
+    node->training.held = holds;
+    if (!node->strategy->merges_each || before == 0 || holds < before || steps == 0)
+        return samples * node->roster->counts[ROSTER_WAITED];
+    return samples / (double)steps * (double)(holds - before);
+}
+
 void training_stepped(struct parley_node *node, const struct parley_event *event)
 {
     struct training *t = &node->training;
@@ -223,12 +253,15 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     double samples = (double)(event->stepped.samples - t->samples);
     t->part += samples;
-    t->alike += samples * node->roster->counts[ROSTER_WAITED];
+    t->alike += made_by_all(node, samples, steps);
     double moved_sq = event->stepped.moved_sq;
     if (moved_sq > 0 && isfinite(moved_sq))
         t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;
     t->samples = event->stepped.samples;
     self->samples = t->samples + t->before.samples;
+    /* No models that come in tell of it in time. */
+    bool rarely = node->strategy->answers && (!node->strategy->offers || node->strategy->due);
+    if (rarely && !node->roster->shared) t->alike = fmin(t->alike, reckoned_of_many(node));
     self->place = event->stepped.place;
     training_counted(node);
     t->progress = training_progress(node);
@@ -341,13 +374,14 @@ uint64_t training_awaits(const struct parley_node *node)
 }
 
 void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
-                    double weight)
+                    double weight, double part)
 {
     double sum = node->training.weight + weight;
     struct parley_update *update = out_vector(node, PARLEY_UPDATE_MIX, kind, owner, buffer);
     update->vector.factor = (float)(weight / sum);
     update->vector.keep = 1 - update->vector.factor;
     node->training.weight = sum;
+    node->training.part += part;
     allow(node, 0); /* steps already allowed go by it too */
 }
 

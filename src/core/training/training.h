@@ -23,7 +23,9 @@ struct training {
     double part;    /* of the cluster's samples: own ones come in, and every exchange averages it */
     double behind;  /* how far below it peers were lately */
     uint32_t among; /* members that trained when it was last averaged */
-    double alike; /* samples of the cluster, if all made as many as this node while they trained */
+    double alike;   /* samples of the cluster, if all made as many as this node while they trained,
+                       but for what tells otherwise */
+    uint64_t held;  /* gradients in its model, as it was last counted by them */
     uint64_t granted;    /* steps asked of the driver, all told */
     uint64_t start_us;   /* the cluster trains since then, modulo 2^64: perhaps before time 0 */
     uint64_t stepped_us; /* when `version` last moved */
@@ -62,9 +64,10 @@ bool training_made_all(const struct parley_node *node, const struct record *r);
 bool training_counts(const struct parley_node *node, uint32_t member);
 /* What strategy->steps() says has changed. */
 void training_counted(struct parley_node *node);
-/* What is in the buffer goes into x with this weight beside that of x; below 0: is taken out. */
+/* What is in the buffer goes into x with this weight beside that of x, and with this part of the
+ * cluster's samples; below 0: is taken out. */
 void training_weigh(struct parley_node *node, enum op_kind kind, int owner, uint32_t buffer,
-                    double weight);
+                    double weight, double part);
 void training_leave(struct parley_node *node);
 uint64_t training_awaits(const struct parley_node *node); /* see parley_node_awaits_steps() */
 uint64_t training_deadline(const struct parley_node *node);

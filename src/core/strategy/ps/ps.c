@@ -134,5 +134,5 @@ static uint64_t rounds(const struct parley_node *node)
 
 const struct strategy strategy_ps_bsp = {
     .name = "ps-bsp", .sums_batches = true, .steps = rounds, COMMON};
-const struct strategy strategy_ps_asp = {.name = "ps-asp", COMMON};
-const struct strategy strategy_ps_ssp = {.name = "ps-ssp", COMMON};
+const struct strategy strategy_ps_asp = {.name = "ps-asp", .merges_each = true, COMMON};
+const struct strategy strategy_ps_ssp = {.name = "ps-ssp", .merges_each = true, COMMON};
