@@ -302,7 +302,7 @@ static void diffed(struct parley_node *node, struct slot *slot, const struct par
     if (slot->role == RESPONDER && PLANTED(APPLY_BEFORE_DECISION)) slot_add(node, slot);
 }
 
-void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap)
+void exchange_applied(struct parley_node *node, int member, float factor, double mass)
 {
     struct member *m = member_of(node, member);
     double moved = mass * (double)factor;
@@ -312,7 +312,6 @@ void exchange_applied(struct parley_node *node, int member, float factor, double
         m->mass_abs += fabs(moved);
     }
     node->ledger.applied += 1 + PLANTED(LEDGER_TWICE);
-    training_averaged(node, gap, (double)factor);
 }
 
 void exchange_say_applied(struct parley_node *node, int initiator, uint32_t sequence)

@@ -121,9 +121,8 @@ void period_pair(struct parley_node *node, double norm_sq); /* ||x_i - x_j||^2 o
 bool exchange_is_due(const struct parley_node *node, const struct slot *other);
 /* What a peer says of its part, its weight and its radius can be. */
 bool exchange_is_sane(const struct message_exchange *message);
-/* A delta of <r, d> = mass is in x, times factor; gap: of the two parts of the cluster's samples.
- */
-void exchange_applied(struct parley_node *node, int member, float factor, double mass, double gap);
+/* A delta of <r, d> = mass is in x, times factor. */
+void exchange_applied(struct parley_node *node, int member, float factor, double mass);
 /* Its initiator may forget that it has decided it. */
 void exchange_say_applied(struct parley_node *node, int initiator, uint32_t sequence);
 /* This node leaves and is done with `peer`: the two have averaged, or that one leaves too. */

@@ -81,7 +81,6 @@ void rounds_made(struct parley_node *node, bool finite, uint64_t before)
     s->stage = ROUNDS_MIXING;
     s->before = before;
     s->said_us = 0;
-    s->part = node->training.part;
     if (finite) return;
     node->training.diverged++; /* the others go on without it */
     for (uint32_t i = 0; i < s->count; i++)

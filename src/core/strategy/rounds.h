@@ -67,8 +67,7 @@ struct neighbour {
     bool got;   /* it has it for good */
     bool mixed; /* its term is in x, or decided to be */
     bool counted;
-    int lane;    /* that its z comes in; NONE */
-    double part; /* of the cluster's samples, as it said */
+    int lane; /* that its z comes in; NONE */
     uint64_t heard_us;
 };
 
@@ -119,7 +118,6 @@ struct rounds {
     int leader;          /* from whom */
     uint64_t said_us;    /* in this round; 0: not yet */
     uint64_t turnover;   /* the roster's, of the graph that it goes by */
-    double part;
     struct neighbour neighbours[PARLEY_NEIGHBOURS_MAX];
     uint32_t count;
     struct lane lanes[ROUNDS_LANES_MAX]; /* [lanes_count] */

@@ -30,8 +30,7 @@ static void say(struct parley_node *node, struct conn *conn, enum what what, uin
                 const struct neighbour *n)
 {
     const struct rounds *s = rounds_of(node);
-    struct message_strategy message = {
-        .what = what, .round = round, .stamp = s->round, .value = s->part};
+    struct message_strategy message = {.what = what, .round = round, .stamp = s->round};
     if (n) {
         message.weight = (double)n->weight;
         message.before = s->before;
@@ -207,7 +206,7 @@ static void added(struct parley_node *node, int lane)
     struct rounds *s = rounds_of(node);
     struct lane *l = &s->lanes[lane];
     struct neighbour *n = &s->neighbours[l->neighbour];
-    exchange_applied(node, n->member, n->weight, l->mass, n->part - s->part);
+    exchange_applied(node, n->member, n->weight, l->mass);
     free_lane(s, n);
 }
 
@@ -251,7 +250,6 @@ static void on_round(struct parley_node *node, struct conn *conn, struct neighbo
     }
     if (!n->met && (float)m->weight < n->weight && m->weight > 0) n->weight = (float)m->weight;
     n->met = true;
-    n->part = m->value;
     n->before = m->before;
     if (m->what == ROUND) say(node, conn, ANSWER, s->round, n);
     if (n->mixed) say(node, conn, GOT, s->round, NULL);
@@ -284,7 +282,7 @@ void rounds_frame(struct parley_node *node, struct conn *conn,
     switch (message->what) {
     case ROUND:
     case ANSWER:
-        if (part_is_sane(message->value)) on_round(node, conn, n, message);
+        on_round(node, conn, n, message);
         return;
     case PULL:
         on_pull(node, conn, n, message);
