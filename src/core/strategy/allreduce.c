@@ -84,5 +84,6 @@ const struct strategy strategy_allreduce = {
     .steps = ring_steps,
     .done = done,
     RING_STRATEGY,
+    .give = ring_give,
     .stop = ring_stop,
 };

@@ -147,6 +147,17 @@ static void done(struct parley_node *node, int number, const struct parley_event
     }
 }
 
+/* A sum that is not put to use yet is in nothing that is given: who takes that, takes the sum, too.
+ */
+static void give(struct parley_node *node, struct message_fetch *answer)
+{
+    const struct local *self = local_of(node);
+    ring_give(node, answer);
+    if (self->ring.stage != RING_USING || self->moving > 0) return;
+    answer->round--;
+    answer->stamp = self->ring.before;
+}
+
 /* Steps of a round that will not end are in x, and are averaged with all. */
 static bool stop(struct parley_node *node)
 {
@@ -160,7 +171,7 @@ static bool stop(struct parley_node *node)
 
 #define COMMON                                                                                     \
     RING_STRATEGY, .size = sizeof(struct local), .begin = begin, .advance = advance,               \
-                   .limit = limit, .done = done, .stop = stop
+                   .limit = limit, .done = done, .give = give, .stop = stop
 
 const struct strategy strategy_local_sgd = {
     .name = "local-sgd",

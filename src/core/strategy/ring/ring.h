@@ -184,6 +184,6 @@ static inline uint32_t ring_stages(uint32_t members)
     .catches_up = true, .on_ring = true, .inflows = RING_INFLOWS, .outflows = RING_OUTFLOWS,       \
     .lanes_max = RING_LANES_MAX, .deadline = ring_deadline, .received = ring_received,             \
     .progress = ring_progress, .sent = ring_sent, .frame = ring_frame, .live = ring_live,          \
-    .closed = ring_closed, .give = ring_give, .adopted = ring_adopted
+    .closed = ring_closed, .adopted = ring_adopted
 
 #endif
