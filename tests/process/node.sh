@@ -50,9 +50,9 @@ for verb in 'node --name a' 'run -n 1 --steps 1'; do
 done
 grep -q '"event":"started"' a.json
 for _ in 1 2; do "$parley" node --model softmax --steps 1 --out x --json /dev/stdout 2> x.err | grep '"agreed"' > x.out; done
-seq 100000 > x.json # longer than what comes
+seq -f '{"old":%.0f}' 100000 > x.json # longer than what comes
 "$parley" node --model softmax --steps 1 --out x --json x.json > x.out 2> x.err
-if grep -x 100000 x.json; then exit 1; fi
+if grep '"old"' x.json; then exit 1; fi
 "$parley" node --model softmax --steps 1 --out x --json /dev/stdout > x.json 2> x.err
 grep -q '"agreed"' x.json
 

@@ -340,11 +340,11 @@ for shape in (6, 10), (10, 6):
 END
 "$parley" run -n 2 --data npy:6x10 --model resnet:1 --steps 2 --out images -q > /dev/null
 "$parley" model predict images --data npy:6x10 > /dev/null
-refused 'parley: images on npy:10x6: the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' \
+refused 'parley: "images" on "npy:10x6": the data are images of 10 x 6 in 1 channels, the model takes 6 x 10 in 1' \
     model predict images --data npy:10x6
 # So is a table of as many numbers.
 python3 -c 'print((",".join(["5"] * 60) + "\n") * 3, end="")' > sixty.csv
-refused 'parley: images on csv:sixty.csv: the data are a table, the model takes images' \
+refused 'parley: "images" on "csv:sixty.csv": the data are a table, the model takes images' \
     model predict images --data csv:sixty.csv
 "$parley" model predict line --data csv:line.csv > values
 "$parley" model predict line --data csv:line.csv --json > values.json
