@@ -28,7 +28,7 @@ void delta_add(struct parley_node *node, const struct delta *delta, enum op_kind
 
 void delta_added(struct parley_node *node, const struct delta *delta, int peer)
 {
-    double gap = delta->weight > 0 ? 0 : delta->gap; /* that of a push came as it was decided */
+    double gap = node->strategy->pushes ? 0 : delta->gap; /* a part goes with its weight alone */
     exchange_applied(node, peer, delta_factor(delta), delta->mass);
     training_averaged(node, gap, (double)delta_factor(delta));
     if (!delta->trains) pairing_mixed(node, peer, delta->round, delta->line);

@@ -150,7 +150,7 @@ static void accept_offer(struct parley_node *node, struct slot *slot, struct con
     answer.samples = slot->samples = node->training.part;
     answer.radius = robust_radius(node);
     slot->radius = fmin(answer.radius, message->radius);
-    slot->delta.gap = message->samples - (message->weight > 0 ? 0 : slot->samples);
+    slot->delta.gap = message->samples - slot->samples;
     slot->delta.trains = phase_of(node) == PARLEY_PHASE_TRAIN;
     slot->delta.weight = message->weight;
     slot->delta.round = message->round;

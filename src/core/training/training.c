@@ -220,15 +220,17 @@ static bool is_countable(const struct training *t, const struct parley_event *ev
 }
 
 /* What all have made meanwhile, by what this node has: as much each, or in the model that it was
- * given for its newest step are so many gradients more. That may be the first one, or that of a new
- * server, which lacks some. */
-static double made_by_all(struct parley_node *node, double samples, uint64_t steps)
+ * given last are so many gradients more, each of as many samples as its own. That model may be the
+ * first with any, or that of a new server, which lacks some. */
+static double made_by_all(struct parley_node *node, const struct parley_event *event,
+                          double samples)
 {
     uint64_t holds = self_of(node)->holds, before = node->training.held;
+    uint64_t steps = event->stepped.version;
     node->training.held = holds;
     if (!node->strategy->merges_each || before == 0 || holds < before || steps == 0)
         return samples * node->roster->counts[ROSTER_WAITED];
-    return samples / (double)steps * (double)(holds - before);
+    return (double)event->stepped.samples / (double)steps * (double)(holds - before);
 }
 
 void training_stepped(struct parley_node *node, const struct parley_event *event)
@@ -253,7 +255,7 @@ void training_stepped(struct parley_node *node, const struct parley_event *event
     if (t->granted < t->version) t->granted = t->version; /* after HALT one step completes */
     double samples = (double)(event->stepped.samples - t->samples);
     t->part += samples;
-    t->alike += made_by_all(node, samples, steps);
+    t->alike += made_by_all(node, event, samples);
     double moved_sq = event->stepped.moved_sq;
     if (moved_sq > 0 && isfinite(moved_sq))
         t->moved_sq = t->moved_sq > 0 ? 0.9 * t->moved_sq + 0.1 * moved_sq : moved_sq;

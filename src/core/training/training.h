@@ -20,7 +20,8 @@ struct training {
     struct parley_resumed before; /* what counts of the time before */
     double weight;                /* of x: 1 but for push_sum.c; ... */
     double unit;                  /* ... and what counts as 1 of it */
-    double part;    /* of the cluster's samples: own ones come in, and every exchange averages it */
+    double part;    /* of the cluster's samples: own ones come in, and every exchange averages it,
+                       or moves it along with the weight */
     double behind;  /* how far below it peers were lately */
     uint32_t among; /* members that trained when it was last averaged */
     double alike;   /* samples of the cluster, if all made as many as this node while they trained,

@@ -144,7 +144,8 @@ struct message_exchange {    /* OFFER to KEEPALIVE; each uses a part */
     uint32_t round, line;    /* OFFER by schedule: which round, from 1, among whom (pairing.h) */
     uint32_t coded;          /* OFFER: 1 if the cluster's codec may be used; ACCEPT: if it is */
     double share;            /* ACCEPT: of d, that each side adds (exchange.h) */
-    double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples */
+    double samples;          /* OFFER, ACCEPT: the sender's part of the cluster's samples; with a
+                              * weight: what of it goes along */
     double weight;           /* OFFER: of what is pushed one way, with the samples; else 0 */
     double radius;           /* OFFER, ACCEPT: robust.c; at least 0 */
     uint32_t reason;         /* REFUSE, ABORT: enum exchange_reason */
