@@ -42,6 +42,13 @@ enum { CONNECT_US = 1000000, NON_FINITE_US = 1000000 };
 
 /* ---- What suits ------------------------------------------------------------------------------ */
 
+/* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
+ * or a quarter, take together more than was there. */
+static bool part_is_sane(double part)
+{
+    return part > -1e18 && part < 1e18;
+}
+
 bool exchange_is_sane(const struct message_exchange *message)
 {
     return part_is_sane(message->samples) && message->weight >= 0 &&

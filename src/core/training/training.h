@@ -75,12 +75,6 @@ uint64_t training_deadline(const struct parley_node *node);
 
 /* A peer's part was more by `gap`, and came in by this factor. */
 void training_averaged(struct parley_node *node, double gap, double factor);
-/* What a peer says its part is, can be one. It may be below 0: exchanges that overlap, each a half
- * or a quarter, take together more than was there. */
-static inline bool part_is_sane(double part)
-{
-    return part > -1e18 && part < 1e18;
-}
 
 double training_progress(const struct parley_node *node);
 /* Samples that all have used, by all appearances: to look at, not to end by. */
