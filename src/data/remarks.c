@@ -24,8 +24,7 @@ static void add_header(struct remarks *remarks, const struct dataset *set)
 {
     add(remarks,
         "line %zu, with numbers in it, is taken for a header; say which it is: \",header=yes\" "
-        "behind the "
-        "file's name, or \",header=no\" if it is a sample",
+        "behind the file's name, or \",header=no\" if it is a sample",
         set->header_line);
 }
 

@@ -1,8 +1,8 @@
 /* try.c: `parley model eval|predict FILE`: a saved model and data to try it on.
  *
  *   eval     accuracy and loss on the test data of --test or --data
- *   predict  a line for each sample of --data: its class and how sure that is, or the number;
- * labels are not looked at
+ *   predict  a line for each sample of --data: its class and how sure that is, or the number.
+ *            Labels are not looked at
  *
  * Happy path: load the data as the model's were, scale them as it says, run batch after batch.
  */
