@@ -102,6 +102,30 @@ Test(seeds, a_link_to_a_seed_that_left_the_list_stays_and_is_not_dialled_again)
     lone_free(lone);
 }
 
+/* A name of several nodes is this one at times; so is one that somebody forwards back for a while.
+ */
+Test(seeds, where_this_node_itself_has_answered_another_may_later)
+{
+    const char *seed = "all:1";
+    struct parley_config config = lone_config();
+    config.seeds = &seed;
+    config.seeds_count = 1;
+    config.min_peers = 1;
+    struct lone *lone = lone_new(&config);
+    struct message_hello own = lone_hello(lone, config.name, config.boot);
+    lone_start(lone);
+    lone_connected(lone, 1);
+    lone_say(lone, 1, WIRE_HELLO, &own);
+    lone_closed(lone, 1, PARLEY_CLOSED_LOCAL);
+    cr_assert(seeds_only_self(lone->node));
+    lone_run(lone, config.redial_max_us - 1000);
+    cr_assert_eq(lone->dials, 1, "there is no hurry");
+    lone_run(lone, 2000);
+    answer_at(lone, seed);
+    cr_assert(!seeds_only_self(lone->node));
+    lone_free(lone);
+}
+
 /* While all places of the list are taken, and some of those that leave it are being dialled. */
 Test(seeds, a_whole_list_is_taken_in_the_place_of_another)
 {

@@ -414,7 +414,7 @@ void hello_received(struct parley_node *node, struct conn *conn, const struct me
         return;
     }
     if (hello->boot == self->boot) { /* a seed that is this node itself, or a peer's address is */
-        if (conn->outgoing && conn->seed != NONE) node->seeds[conn->seed].self = true;
+        if (conn->outgoing && conn->seed != NONE) seeds_is_self(node, conn->seed);
         if (conn->outgoing && conn->member != NONE) another_answers(node, conn, hello);
         if (conn->outgoing)
             connection_close(node, conn);

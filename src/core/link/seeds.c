@@ -2,7 +2,8 @@
  *
  * All seeds are dialled, and again for the whole run: stopping at the first splits clusters. What
  * does not come about is tried again after a while that doubles each time. Where a live member is
- * known to be there is nothing to dial for.
+ * known to be there is nothing to dial for. Where this node itself answers another may do so later:
+ * a name may have many addresses, and who forwards a dial back to its sender goes away.
  */
 #include "core/link/seeds.h"
 
@@ -131,10 +132,18 @@ void seeds_answered(struct parley_node *node, int index, uint64_t boot)
 {
     struct seed_dial *seed = &node->seeds[index];
     seed->boot = boot;
+    seed->self = false;
     seed->refused = false;
     seed->said_us = 0;
     seed->backoff_us = node->config.redial_min_us;
     seed->next_us = node->now_us + node->config.redial_min_us;
+}
+
+void seeds_is_self(struct parley_node *node, int index)
+{
+    struct seed_dial *seed = &node->seeds[index];
+    seed->self = true;
+    seed->backoff_us = node->config.redial_max_us;
 }
 
 void seeds_ended(struct parley_node *node, int index, bool was_live)
@@ -208,7 +217,7 @@ void seeds_timers(struct parley_node *node)
     node->next_seed_us = NEVER;
     for (uint32_t i = 0; i < node->seeds_count; i++) {
         struct seed_dial *seed = &node->seeds[i];
-        if (seed->self || seed->off || seed->dialing || node->leaving) continue;
+        if (seed->off || seed->dialing || node->leaving) continue;
         if (node->now_us >= seed->next_us) {
             int member = seeds_member(node, (int)i);
             if (member != NONE && membership_is_live(node, member))

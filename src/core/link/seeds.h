@@ -15,11 +15,11 @@ struct seed_dial {
     uint64_t next_us, backoff_us;
     uint64_t said_us; /* how long the wait was that was told last */
     uint64_t boot;    /* who answered there last; 0: nobody yet */
-    bool self;
-    bool tried;   /* a dial has failed */
-    bool refused; /* who is there wants nothing of this node, and that will not change */
-    bool dialing; /* or connected by it */
-    bool off;     /* no longer listed: not dialled again */
+    bool self;        /* this node itself has answered there last */
+    bool tried;       /* a dial has failed */
+    bool refused;     /* who is there wants nothing of this node, and that will not change */
+    bool dialing;     /* or connected by it */
+    bool off;         /* no longer listed: not dialled again */
 };
 
 /* Places for those listed, and for those no longer listed to which there is a connection. */
@@ -37,8 +37,9 @@ bool seeds_met_nobody(
 /* Who answered there last; NONE: nobody yet. */
 int seeds_member(const struct parley_node *node, int seed);
 
-/* Of the connection that it was dialled by: HELLO is done; it has ended. */
+/* Of the connection that it was dialled by: HELLO is done; it is this node's own; it has ended. */
 void seeds_answered(struct parley_node *node, int seed, uint64_t boot);
+void seeds_is_self(struct parley_node *node, int seed);
 void seeds_ended(struct parley_node *node, int seed, bool was_live);
 /* What came of a dial, and when the next is: where the wait is as long as before, only to whom
  * debugs.
