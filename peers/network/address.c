@@ -1,9 +1,12 @@
 /* address.c: see address.h. */
+#define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include "network/address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 int address_split(struct address *address, const char *text)
 {
@@ -69,6 +72,23 @@ bool address_is_any(const struct sockaddr *from)
         return memcmp(&v6->sin6_addr, &in6addr_any, sizeof in6addr_any) == 0;
     }
     return ((const struct sockaddr_in *)from)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+bool address_is_local(const struct sockaddr *from)
+{
+    struct sockaddr_storage any_port = {0};
+    bool v6 = from->sa_family == AF_INET6;
+    socklen_t size = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int fd = socket(from->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    memcpy(&any_port, from, size);
+    if (v6)
+        ((struct sockaddr_in6 *)&any_port)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&any_port)->sin_port = 0;
+    bool local = bind(fd, (struct sockaddr *)&any_port, size) == 0;
+    close(fd);
+    return local;
 }
 
 bool address_is_link_local(const struct sockaddr *from)

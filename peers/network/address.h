@@ -33,6 +33,9 @@ void address_print(char text[PARLEY_ADDRESS_SIZE], const struct sockaddr *from);
 /* True for 0.0.0.0 and [::]: an address to listen on that no peer could dial. */
 bool address_is_any(const struct sockaddr *from);
 
+/* Whether it is one of this machine's, whatever the port. */
+bool address_is_local(const struct sockaddr *from);
+
 bool address_is_link_local(const struct sockaddr *from);
 
 /* The link of a link-local address (fe80::/10), which its text says behind a %. 0: none. */

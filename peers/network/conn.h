@@ -69,12 +69,12 @@ struct conn {
     struct lookup *lookup; /* of the name, while it is under way; else NULL */
     bool lookup_failed;
     uv_connect_t connect;
-    struct addrinfo *found, *first, *try; /* all addresses of the name; tried first, and now */
-    uint64_t try_until_us;                /* then the next is tried; UINT64_MAX: there is none */
-    bool silent;                          /* one of them has not answered */
-    struct sockaddr_storage to;           /* where there is no name */
-    uint32_t redials;                     /* of connections whose handshake went badly */
-    bool retrying, close_wanted;          /* the handle is being made anew; then close it */
+    struct addrinfo *found, *try; /* all addresses of the name, and the one being tried */
+    uint64_t try_until_us;        /* then the next is tried; UINT64_MAX: there is none */
+    bool silent;                  /* one of them has not answered */
+    struct sockaddr_storage to;   /* where there is no name */
+    uint32_t redials;             /* of connections whose handshake went badly */
+    bool retrying, close_wanted;  /* the handle is being made anew; then close it */
 
     uv_shutdown_t shutdown;
     uint64_t linger_until_us;

@@ -1,9 +1,10 @@
 /* dial.c: connecting to "host:port".
  *
  * The happy path: a numeric host is connected to at once; a name is looked up on a thread of its
- * own and its addresses are tried one after another, from any of them on. One that swallows packets
- * is left for the next before the core gives up, with time for its first packet to be lost once;
- * the next dial may begin with another.
+ * own and its addresses are tried one after another, from any of them on, the node's own last: a
+ * name of all nodes leads to another one. One that swallows packets is left for the next before the
+ * core gives up, with time for its first packet to be lost once; the next dial may begin with
+ * another.
  *
  * Failure modes: each ends in one CLOSED event: REFUSED if the address tried last did and none of a
  * name's was silent, else UNREACHED, with the system's words and a name's addresses.
@@ -74,16 +75,11 @@ static void try_again(struct conn *conn)
     uv_close((uv_handle_t *)&conn->tcp, on_retry);
 }
 
-static struct addrinfo *next_try(const struct conn *conn)
-{
-    return conn->try->ai_next ? conn->try->ai_next : conn->found;
-}
-
 static void failed(struct conn *conn, int code)
 {
-    if (conn->try) conn->try = next_try(conn);
+    if (conn->try) conn->try = conn->try->ai_next;
     conn->silent = conn->silent || code == UV_ETIMEDOUT;
-    if (conn->try != conn->first) {
+    if (conn->try) {
         try_again(conn);
         return;
     }
@@ -127,7 +123,7 @@ static void connect_to(struct conn *conn, const struct sockaddr *address)
         failed(conn, code);
         return;
     }
-    bool last = !conn->try || next_try(conn) == conn->first;
+    bool last = !conn->try || !conn->try->ai_next;
     conn->try_until_us = last ? UINT64_MAX : clock_now_us() + SILENT_US;
     if (conn->try_until_us < conn->loop->tries_until_us)
         conn->loop->tries_until_us = conn->try_until_us;
@@ -149,14 +145,35 @@ void conn_try_others(struct loop *loop, uint64_t now_us)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static struct addrinfo *any_of(struct addrinfo *found)
+static bool is_own(const struct loop *loop, const struct sockaddr *address)
 {
+    char text[PARLEY_ADDRESS_SIZE];
+    address_print(text, address);
+    if (!loop->listens_any) return strcmp(text, loop->listens) == 0;
+    const char *port = strrchr(text, ':');
+    return port && strcmp(port, strrchr(loop->listens, ':')) == 0 && address_is_local(address);
+}
+
+/* As they are tried: the others, from any of them on, then the own. */
+static struct addrinfo *in_turn(const struct loop *loop, struct addrinfo *found)
+{
+    struct addrinfo *others = NULL, *own = NULL, **ends[2] = {&others, &own};
     uint64_t count = 0;
-    for (struct addrinfo *a = found; a; a = a->ai_next)
-        count++;
+    for (struct addrinfo *a = found; a; a = a->ai_next) {
+        bool ours = is_own(loop, a->ai_addr);
+        *ends[ours] = a;
+        ends[ours] = &a->ai_next;
+        count += !ours;
+    }
+    *ends[1] = NULL;
+    if (count == 0) return own;
+    struct addrinfo **cut = &others;
     for (uint64_t skip = uv_hrtime() % count; skip > 0; skip--)
-        found = found->ai_next;
-    return found;
+        cut = &(*cut)->ai_next;
+    struct addrinfo *first = *cut;
+    *cut = own;
+    *ends[0] = others;
+    return first;
 }
 
 /* 0 or a libuv error, of what getaddrinfo() returns. */
@@ -213,13 +230,12 @@ static void end(struct lookup *lookup)
         return;
     }
     conn->lookup = NULL;
-    conn->found = found;
     conn->lookup_failed = code || !found;
     if (conn->lookup_failed) {
         failed(conn, code ? code : UV_EAI_NONAME);
         return;
     }
-    conn->first = conn->try = any_of(found);
+    conn->found = conn->try = in_turn(conn->loop, found);
     connect_to(conn, conn->try->ai_addr);
 }
 
@@ -342,7 +358,7 @@ void conn_why_closed(const struct conn *conn, char *text, size_t size)
     size_t at = (size_t)snprintf(
         text, size, "%s%s", conn->lookup_failed ? "the name can't be looked up: " : "",
         conn->code ? address_error(conn->code, (const struct sockaddr *)&conn->to) : "");
-    if (!failed || !conn->first) return;
+    if (!failed) return;
     for (const struct addrinfo *a = conn->found; a && at < size; a = a->ai_next) {
         char address[PARLEY_ADDRESS_SIZE];
         address_print(address, a->ai_addr);

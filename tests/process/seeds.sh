@@ -36,14 +36,14 @@ server.bind(("127.0.0.1", 53))
 print("ready", flush=True)
 while True:
     query, asker = server.recvfrom(512)
-    address = open("answer").read().strip()
-    if not address:
+    addresses = open("answer").read().split()
+    if not addresses:
         print("no answer", flush=True)
         continue
     question = query[12:query.index(b"\0", 12) + 5]
     known = question[-4:-2] == b"\0\1"  # its A record; there is no AAAA
-    reply = query[:2] + b"\x81\x80" + struct.pack("!4H", 1, known, 0, 0) + question
-    if known:
+    reply = query[:2] + b"\x81\x80" + struct.pack("!4H", 1, known * len(addresses), 0, 0) + question
+    for address in addresses * known:
         reply += b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
     server.sendto(reply, asker)
 END
@@ -75,9 +75,9 @@ if [ "$apart" = no ]; then
     exit 77
 fi
 
-# answer ADDRESS: for every name, from now on. Of "" there is no answer at all.
+# answer ADDRESS...: for every name, from now on. Of none there is no answer at all.
 answer() {
-    echo "$1" > next
+    echo "$*" > next
     mv next answer
 }
 
@@ -132,6 +132,17 @@ start a --insecure --listen somewhere.test:0 --min-peers 0
 a=$pid
 until_line a "$a" '"listen":"127\.0\.0\.3:'
 end "$a"
+
+# A name of all nodes leads each to another one, though its own address stands there more often.
+answer 127.0.0.2 127.0.0.3 127.0.0.3 127.0.0.3 127.0.0.3 127.0.0.3 127.0.0.3 127.0.0.3
+start a --insecure --listen 127.0.0.2:7403 --join all.test:7403
+a=$pid
+until_line a "$a" '"event":"started"'
+start b --insecure --listen 127.0.0.3:7403 --join all.test:7403 --min-peers 0
+b=$pid
+until_line b "$b" '"phase":"train"'
+sed '/"phase":"train"/q' b.json | grep -q '"peer":"a","state":"alive"'
+end "$a" "$b"
 
 # Where a name has moved to is dialled.
 start b

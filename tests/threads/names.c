@@ -104,7 +104,7 @@ static void on_update(void *context, struct parley *p, const struct parley_updat
     enum kind kind = kind_of(update->log.text);
     const char *why = kind == NONE   ? "the name can't be looked up: unknown node or service"
                       : kind == BUSY ? "the name can't be looked up: temporary failure"
-                      : kind == HALF ? "connection timed out at 127.0.0.1"
+                      : kind == HALF ? "connection timed out at 127.0.0."
                                      : "no answer";
     bool tells_slow = strstr(update->log.text, "is still being looked up");
     check(kind != HALF || !strstr(update->log.text, "refused"), "not both have refused");
