@@ -74,7 +74,7 @@ void mix_gap(const float *theirs, const float *ours, size_t n, uint64_t sign_see
 /* d <- theirs - ours; all [n], d overlaps neither. */
 void mix_subtract(float *restrict d, const float *theirs, const float *ours, size_t n);
 
-/* x, d: [n], not overlapping. The protocol's c is 0.5f or 1.0f / 3. */
+/* x, d: [n], not overlapping. */
 void mix_add(float *restrict x, const float *restrict d, float c, size_t n);
 
 /* x <- from + c d, what a copy and mix_add() do, to the bit. [n]; x is `from` or overlaps nothing,
