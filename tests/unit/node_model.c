@@ -153,6 +153,43 @@ Test(node_model, who_asks_for_a_state_that_is_not_given_now_is_told_so_at_once)
     lone_free(lone);
 }
 
+Test(node_model, who_was_told_no_comes_before_the_next_exchange)
+{
+    /* Proves that one exchange after the other does not keep a state from who asks for it, where
+     * neither may be under way with the other. */
+    struct lone *lone = outer_node();
+    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = 7, .share = SHARE_ALONE};
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    cr_assert(refuses_state(lone, joiner));
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_done_all(lone);
+    make_steps(lone, 2);
+    for (m.sequence = 8; m.sequence <= 9; m.sequence++) {
+        lone_listen(lone, conn);
+        lone_say(lone, conn, WIRE_OFFER, &m);
+        bool taken = m.sequence == 9;
+        cr_assert_eq(lone_heard(lone, WIRE_BUSY, NULL), !taken);
+        cr_assert_eq(responder(lone)->state != SLOT_IDLE, taken);
+        lone_run(lone, 2000000); /* it has not asked again by then */
+    }
+    lone_free(lone);
+}
+
+Test(node_model, who_is_to_give_a_model_that_is_not_finite_takes_another_s_itself)
+{
+    struct lone *lone = plain_node();
+    uint32_t giver = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
+    say_trains(lone, giver, 1);
+    lone->finite = false;
+    cr_assert(refuses_state(lone, joiner));
+    lone->finite = true;
+    lone_run(lone, 200000);
+    cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
+    lone_free(lone);
+}
+
 Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
 {
     /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if

@@ -134,7 +134,6 @@ void seeds_answered(struct parley_node *node, int index, uint64_t boot)
     seed->boot = boot;
     seed->self = false;
     seed->refused = false;
-    seed->said_us = 0;
     seed->backoff_us = node->config.redial_min_us;
     seed->next_us = node->now_us + node->config.redial_min_us;
 }
