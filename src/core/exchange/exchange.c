@@ -104,7 +104,6 @@ static bool is_twice(const struct parley_node *node, const struct slot *other, i
 
 static void stream_as_responder(struct parley_node *node, struct slot *slot)
 {
-    slot->taken = true;
     slot->fresh = false;
     slot->progress_us = node->now_us;
     slot_move(node, slot, SLOT_STREAMING);
@@ -117,7 +116,6 @@ static void await_push(struct parley_node *node, struct slot *slot,
 {
     slot->delta.gap = message->samples;
     slot->delta.mass = 0;
-    slot->taken = true;
     slot->fresh = false;
     slot->version = node->training.version;
     slot->progress_us = node->now_us;
@@ -211,14 +209,14 @@ static const struct slot *named(const struct parley_node *node, const struct slo
 void exchange_store(struct parley_node *node, int index, struct parley_update *update)
 {
     const struct slot *slot = &node->exchange.slots[index];
-    update->store.diffs = slot->state == SLOT_STREAMING && slot->taken && !slot->coded &&
+    update->store.diffs = slot->state == SLOT_STREAMING && !slot->coded &&
                           slot->delta.weight <= 0 && slot->delta.wide == 1;
     update->store.other = named(node, slot)->own;
 }
 
 static void diff_if_complete(struct parley_node *node, struct slot *slot)
 {
-    bool ready = slot->taken && slot->received && slot->encoded == slot->coded;
+    bool ready = slot->received && slot->encoded == slot->coded;
     if (slot->state != SLOT_STREAMING || !ready) return;
     slot_move(node, slot, SLOT_DIFFING);
     slot->pending++;

@@ -151,7 +151,6 @@ static int pick_peer(struct parley_node *node)
 
 static void offer(struct parley_node *node, struct slot *slot, struct conn *conn)
 {
-    slot->taken = true;
     slot->fresh = false;
     slot->conn = conn->id;
     slot->sequence = ++node->exchange.sequence;

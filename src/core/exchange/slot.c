@@ -166,7 +166,7 @@ static void take(struct parley_node *node, struct slot *slot)
 
 void slot_take(struct parley_node *node, struct slot *slot)
 {
-    slot->taken = slot->fresh = slot->behind = false;
+    slot->fresh = slot->behind = false;
     slot->pending++;
     slot->progress_us = slot->keepalive_us = node->now_us;
     if (slot->state != SLOT_TAKING) slot_move(node, slot, SLOT_TAKING);

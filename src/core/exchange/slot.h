@@ -55,7 +55,7 @@ struct slot {
     bool drawn;           /* this node had drawn that peer, which shows no distance yet for it */
     uint32_t own, theirs; /* buffers; theirs becomes d */
     uint32_t spare;       /* a third, where there are three vectors */
-    bool taken, received, sent, peer_ready;
+    bool received, sent, peer_ready;
     bool eager;       /* initiator: its snapshot goes along with the offer */
     bool coded;       /* both snapshots go as is done in training: all vectors, by the codec */
     bool encoded;     /* `own` stands as it goes out */
