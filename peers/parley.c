@@ -283,7 +283,6 @@ void parley_stats(struct parley *p, struct parley_stats *stats)
     stats->connections = atomic_load(&p->loop.connections);
     stats->turn_max_us = atomic_load(&p->loop.turn_max_us);
     stats->gap_max_us = atomic_load(&p->handoff.gap_max_us);
-    stats->train_us = atomic_load(&p->handoff.train_us);
 }
 
 const char *parley_listens(const struct parley *p)

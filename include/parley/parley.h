@@ -219,7 +219,6 @@ struct parley_stats {
     uint32_t connections;      /* open now, streams among them */
     uint64_t turn_max_us;      /* the longest turn of the loop, waiting apart */
     uint64_t gap_max_us;       /* the longest parley_boundary() between two local steps */
-    uint64_t train_us;         /* from the first local step to the last */
 };
 
 void parley_stats(struct parley *p, struct parley_stats *stats);

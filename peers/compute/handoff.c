@@ -177,12 +177,11 @@ static double moved_by(const struct handoff *handoff, const struct parley_step *
     return moved_end(&handoff->moved, v->trained[0], v->count) / (double)step->steps;
 }
 
-static void report_steps(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+static void report_steps(struct handoff *handoff, const struct parley_step *step)
 {
     uint64_t more = step->steps - 1; /* one was taken from the credit when it was allowed */
     handoff->credit -= more < handoff->credit ? more : handoff->credit;
     handoff->vectors->follow = step->follow; /* the boundary is still held */
-    atomic_store(&handoff->train_us, handoff->started ? now_us - handoff->first_us : 0);
     atomic_store(&handoff->loss, step->loss);
     if (handoff->measures) atomic_store(&handoff->moved_sq, moved_by(handoff, step));
     atomic_store(&handoff->place, step->place);
@@ -196,9 +195,9 @@ static void count(_Atomic uint64_t *sum, uint64_t more)
 }
 
 /* Where no step was made samples were used all the same, or the model is lost. */
-static void report(struct handoff *handoff, const struct parley_step *step, uint64_t now_us)
+static void report(struct handoff *handoff, const struct parley_step *step)
 {
-    if (step->steps > 0) report_steps(handoff, step, now_us);
+    if (step->steps > 0) report_steps(handoff, step);
     if (!isfinite(step->loss)) atomic_store(&handoff->lost, true);
     count(&handoff->samples, step->samples);
     /* Last, as the loop reads it first: a version never comes with older samples. */
@@ -208,9 +207,7 @@ static void report(struct handoff *handoff, const struct parley_step *step, uint
 
 static void note_gap(struct handoff *handoff)
 {
-    uint64_t now_us = clock_now_us();
-    uint64_t gap_us = now_us - handoff->step_end_us;
-    if (!handoff->started) handoff->first_us = now_us;
+    uint64_t gap_us = clock_now_us() - handoff->step_end_us;
     if (handoff->stepped && gap_us > atomic_load(&handoff->gap_max_us))
         atomic_store(&handoff->gap_max_us, gap_us);
 }
@@ -287,7 +284,7 @@ int handoff_boundary(struct handoff *handoff, const struct parley_step *step,
         handoff->stepped = stepped;
     }
     if (handoff->going && !stepped && !handoff->work) handoff->credit++;
-    if (step) report(handoff, step, now_us);
+    if (step) report(handoff, step);
     if (handoff->going && handoff->work) end_work(handoff, step, stepped);
     if (handoff->going || handoff->later) uv_sem_post(&handoff->boundary);
     handoff->going = handoff->later = false;

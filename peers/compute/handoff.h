@@ -52,15 +52,14 @@ struct handoff {
     struct op *work;          /* the GRADIENT or APPLY that the program does */
     bool over;                /* the end was seen */
     uint64_t step_end_us;     /* when the boundary was entered, first */
-    uint64_t first_us;
-    bool measures; /* how far steps move x */
+    bool measures;            /* how far steps move x */
     struct moved moved;
 
     /* Written by the loop: the version of which it is to hear at once. */
     _Atomic uint64_t awaited;
 
     /* Written by the trainer, read by anyone. */
-    _Atomic uint64_t version, samples, place, gap_max_us, train_us;
+    _Atomic uint64_t version, samples, place, gap_max_us;
     _Atomic double loss, moved_sq;
     _Atomic bool lost; /* the loss of a step was not finite; until the loop takes it */
 };
