@@ -452,7 +452,6 @@ struct parley_member {
     uint64_t version, samples; /* local steps and what they used, as last heard: those that it
                                   resumed included */
     uint64_t place;            /* likewise: see STEPPED */
-    double distance;           /* own distance to the sampled mean; negative: not known */
     bool holds;                /* it is HELD, LOCKED or DONE, with the digest of parley_view */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
