@@ -22,7 +22,7 @@ static bool has_codecs(int strategy)
 
 bool settings_heeds(int strategy, enum option_id id)
 {
-    bool gradients = strategy == PARLEY_STRATEGY_ALLREDUCE || is_served(strategy);
+    bool gradients = parley_strategy_splits((enum parley_strategy)strategy);
     bool apart = strategy == PARLEY_STRATEGY_NONE;
     bool of_all =
         gradients || strategy == PARLEY_STRATEGY_LOCAL_SGD || strategy == PARLEY_STRATEGY_DILOCO;
