@@ -57,26 +57,35 @@ static int judge_mix_every(const struct settings *settings, char *why)
     return 0;
 }
 
-/* Numbers in the equations of some strategies alone. */
+/* A number that stands in the equations `of` some alone. */
+struct number {
+    enum option_id id;
+    const char *of;
+};
+
+static int judge_number(const struct settings *settings, const struct number *number, bool heeds,
+                        const char *chosen, char *why)
+{
+    const struct settings_value *value = &settings->values[number->id];
+    if (heeds || value->origin <= ORIGIN_DEFAULT) return 0;
+    return judge_refuse(why, "--%s: \"%s\" is of %s; %s has nothing of the kind",
+                        option_info(number->id)->name, value->text, number->of, chosen);
+}
+
 static int judge_numbers(const struct settings *settings, char *why)
 {
-    static const struct {
-        enum option_id id;
-        const char *of;
-    } numbers[] = {
+    static const struct number numbers[] = {
         {OPTION_ID_OUTER_LR, "the outer optimizer of --strategy diloco and noloco"},
         {OPTION_ID_OUTER_MOMENTUM, "the outer optimizer of --strategy diloco and noloco"},
         {OPTION_ID_CHOCO_STEP, "--strategy choco's averaging"},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        const struct settings_value *value = &settings->values[numbers[i].id];
-        if (value->origin <= ORIGIN_DEFAULT || settings_heeds(settings->strategy, numbers[i].id))
-            continue;
-        return judge_refuse(why, "--%s: \"%s\" is of %s; %s has nothing of the kind",
-                            option_info(numbers[i].id)->name, value->text, numbers[i].of,
-                            settings->values[OPTION_ID_STRATEGY].text);
+    int error = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !error; i++) {
+        bool heeds = settings_heeds(settings->strategy, numbers[i].id);
+        error = judge_number(settings, &numbers[i], heeds,
+                             settings->values[OPTION_ID_STRATEGY].text, why);
     }
-    return 0;
+    return error;
 }
 
 /* What is given and changes nothing was meant for another strategy. */
@@ -278,26 +287,19 @@ bool settings_optimizer_heeds(const char *optimizer, enum option_id id)
 /* Of several optimizers each run leaves out what is of the others (plan.c). */
 int judge_optimizer(const struct settings *settings, char *why)
 {
-    static const struct {
-        enum option_id id;
-        const char *of;
-    } numbers[] = {
-        {OPTION_ID_MOMENTUM, "momentum, nesterov, adam and adamw"},
-        {OPTION_ID_BETA2, "rmsprop, adam and adamw"},
-        {OPTION_ID_EPSILON, "adagrad, rmsprop, adam and adamw"},
+    static const struct number numbers[] = {
+        {OPTION_ID_MOMENTUM, "--optimizer momentum, nesterov, adam and adamw"},
+        {OPTION_ID_BETA2, "--optimizer rmsprop, adam and adamw"},
+        {OPTION_ID_EPSILON, "--optimizer adagrad, rmsprop, adam and adamw"},
     };
     bool several = settings->sweeps[OPTION_ID_OPTIMIZER].count > 1;
-    for (size_t i = 0; !several && i < sizeof numbers / sizeof *numbers; i++) {
-        const struct settings_value *value = &settings->values[numbers[i].id];
+    int error = 0;
+    for (size_t i = 0; !several && i < sizeof numbers / sizeof *numbers && !error; i++) {
         bool none = numbers[i].id == OPTION_ID_MOMENTUM && settings->momentum == 0; /* is true */
-        if (none || value->origin <= ORIGIN_DEFAULT ||
-            settings_optimizer_heeds(settings->optimizer, numbers[i].id))
-            continue;
-        return judge_refuse(why, "--%s: \"%s\" is of --optimizer %s; %s has nothing of the kind",
-                            option_info(numbers[i].id)->name, value->text, numbers[i].of,
-                            settings->optimizer);
+        bool heeds = none || settings_optimizer_heeds(settings->optimizer, numbers[i].id);
+        error = judge_number(settings, &numbers[i], heeds, settings->optimizer, why);
     }
-    return 0;
+    return error;
 }
 
 int judge_training(const struct settings *settings, char *why)
