@@ -384,15 +384,14 @@ bool settings_is_own(enum option_id id)
     }
 }
 
-int settings_forward(const struct settings *settings, enum verb child, char ***arguments,
-                     size_t *count)
+int settings_forward(const struct settings *settings, char ***arguments, size_t *count)
 {
     size_t bytes = (OPTION_ID_COUNT + 1) * sizeof(char *);
     bool passes[OPTION_ID_COUNT];
     for (int i = 0; i < OPTION_ID_COUNT; i++) {
         const struct option_info *info = option_info((enum option_id)i);
         const struct settings_value *value = &settings->values[i];
-        unsigned both = VERB_BIT(settings->verb) | VERB_BIT(child);
+        unsigned both = VERB_BIT(settings->verb) | VERB_BIT(VERB_NODE);
         passes[i] = value->origin > ORIGIN_DEFAULT && (info->verbs & both) == both &&
                     !settings_is_own((enum option_id)i) &&
                     (info->metavar || strcmp(value->text, "true") == 0);

@@ -181,11 +181,11 @@ const char *settings_origin_text(const struct settings *settings, enum option_id
 /* Of one process, and not for another that trains with it: names, addresses, files, its screen. */
 bool settings_is_own(enum option_id id);
 
-/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that both verbs take; those
- * of the process itself are left to the caller. *arguments: NULL-terminated, in one block that
- * free() releases. PARLEY_ENOMEM. */
-PARLEY_CHECK int settings_forward(const struct settings *settings, enum verb child,
-                                  char ***arguments, size_t *count);
+/* The arguments ("--lr=0.1") of all that was given, not defaulted, and that `node` takes, too;
+ * those of the process itself are left to the caller. *arguments: NULL-terminated, in one block
+ * that free() releases. PARLEY_ENOMEM. */
+PARLEY_CHECK int settings_forward(const struct settings *settings, char ***arguments,
+                                  size_t *count);
 
 /* The settings of one run of a sweep: those of `base`, finished, with the values of texts[id] where
  * that is not NULL; "" leaves the default. `texts` may go, `base` must outlive the copy. To be

@@ -288,7 +288,7 @@ static int read_settings(void)
     size_t count;
     settings_init(&settings);
     int error = take_settings(&settings, argv, 6);
-    if (!error) error = settings_forward(&settings, VERB_NODE, &arguments, &count);
+    if (!error) error = settings_forward(&settings, &arguments, &count);
     if (!error) free(arguments);
     if (!error) {
         error = settings_copy(&copy, &settings, texts, why);

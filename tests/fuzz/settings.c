@@ -26,7 +26,7 @@ static void use(const struct settings *settings)
     for (int id = 0; id < OPTION_ID_COUNT; id++)
         settings_origin_text(settings, (enum option_id)id, origin);
     if (settings->verb == VERB_RUN) {
-        FUZZ_CHECK(settings_forward(settings, VERB_NODE, &arguments, &count) == 0);
+        FUZZ_CHECK(settings_forward(settings, &arguments, &count) == 0);
         FUZZ_CHECK(arguments[count] == NULL);
         free(arguments);
     }

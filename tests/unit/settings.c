@@ -660,7 +660,7 @@ Test(settings, what_was_given_is_forwarded_to_a_child_and_loads_the_same)
     cr_assert_eq(load("run --lr 0.1 -n 8 --json - -v --model mlp:64 --fault kill:n0@1s", NULL,
                       "momentum: 0.5\nquiet: false\n"),
                  0, "%s", why);
-    cr_assert_eq(settings_forward(&settings, VERB_NODE, &arguments, &count), 0);
+    cr_assert_eq(settings_forward(&settings, &arguments, &count), 0);
     const char *expected[] = {"--model=mlp:64", "--lr=0.1", "--momentum=0.5", "--verbose"};
     cr_assert_eq(count, 4);
     for (size_t i = 0; i < count; i++)
@@ -693,7 +693,7 @@ Test(settings, what_run_does_not_take_reaches_no_child)
     char **arguments;
     size_t count;
     cr_assert_eq(load("run", NULL, "join-timeout: 1ms\nmin-peers: 1\n"), 0, "%s", why);
-    cr_assert_eq(settings_forward(&settings, VERB_NODE, &arguments, &count), 0);
+    cr_assert_eq(settings_forward(&settings, &arguments, &count), 0);
     cr_assert_eq(count, 1);
     cr_assert_str_eq(arguments[0], "--min-peers=1");
     free(arguments);

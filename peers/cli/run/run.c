@@ -334,7 +334,7 @@ static int prepare(struct run *run, char *why, size_t why_size)
     run->nodes = (uint32_t)run->settings->nodes;
     run->children = calloc(run->nodes, sizeof *run->children);
     if (!run->children) return PARLEY_ENOMEM;
-    int error = settings_forward(run->settings, VERB_NODE, &run->forward, &run->forward_count);
+    int error = settings_forward(run->settings, &run->forward, &run->forward_count);
     /* Talk is ours; -v reaches the nodes by its level. */
     for (size_t i = run->forward_count; !error && i-- > 0;)
         if (strcmp(run->forward[i], "--quiet") == 0)
