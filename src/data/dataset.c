@@ -190,12 +190,14 @@ int dataset_scale_like(struct dataset *set, const struct dataset *from)
     return dataset_scale_by(set, from->shift, from->scale, from->label);
 }
 
-/* One of each `parts` neighbours, drawn by hashing the number of their group; where the last group
- * is the only one, its last sample. */
-static bool is_held(uint32_t i, uint32_t count, uint32_t parts)
+enum { HELD_PARTS = 10 };
+
+/* One of each HELD_PARTS neighbours, drawn by hashing the number of their group; where the last
+ * group is the only one, its last sample. */
+static bool is_held(uint32_t i, uint32_t count)
 {
-    if (count < parts) return i == count - 1;
-    return rng_mix(i / parts + UINT64_C(1)) % parts == i % parts;
+    if (count < HELD_PARTS) return i == count - 1;
+    return rng_mix(i / HELD_PARTS + UINT64_C(1)) % HELD_PARTS == i % HELD_PARTS;
 }
 
 static void copy_sample(struct dataset *to, uint32_t k, const struct dataset *from, uint32_t i)
@@ -211,13 +213,12 @@ static void copy_sample(struct dataset *to, uint32_t k, const struct dataset *fr
     }
 }
 
-int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
+int dataset_split(struct dataset *set, struct dataset *held)
 {
-    assert(parts >= 2);
     if (set->count < 2) return PARLEY_EDATA;
     uint32_t count = 0;
     for (uint32_t i = 0; i < set->count; i++)
-        count += is_held(i, set->count, parts);
+        count += is_held(i, set->count);
 
     size_t values = (size_t)count * set->features;
     *held = *set;
@@ -233,7 +234,7 @@ int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts)
     }
     uint32_t kept = 0, out = 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        if (is_held(i, set->count, parts))
+        if (is_held(i, set->count))
             copy_sample(held, out++, set, i);
         else
             copy_sample(set, kept++, set, i);

@@ -102,11 +102,10 @@ PARLEY_CHECK int dataset_scale_by(struct dataset *set, const void *shift, const 
  * PARLEY_EDATA if their shapes differ, PARLEY_ENOMEM. */
 PARLEY_CHECK int dataset_scale_like(struct dataset *set, const struct dataset *from);
 
-/* Moves one sample of each `parts` (at least 2) into `held`, which need not be initialised: the
- * test data where none were given. The choice depends on the samples' positions only. Drops the
- * scaling. PARLEY_EDATA if the set has fewer than 2 samples, PARLEY_ENOMEM; then `set` is as
- * before. */
-PARLEY_CHECK int dataset_split(struct dataset *set, struct dataset *held, uint32_t parts);
+/* Moves one sample of each ten into `held`, which need not be initialised: the test data where none
+ * were given. The choice depends on the samples' positions only. Drops the scaling. PARLEY_EDATA if
+ * the set has fewer than 2 samples, PARLEY_ENOMEM; then `set` is as before. */
+PARLEY_CHECK int dataset_split(struct dataset *set, struct dataset *held);
 
 /* inputs: [n][features], scaled; labels: [n]; index: [n], each below set->count. */
 void dataset_gather(const struct dataset *set, const uint32_t *index, uint32_t n, float *inputs,

@@ -17,7 +17,7 @@
 #include "data/formats/npy.h"
 #include "data/spec.h"
 
-enum { DIGITS_SEED = 1, HELD_PARTS = 10, NUMBERS_MAX = 20 };
+enum { DIGITS_SEED = 1, NUMBERS_MAX = 20 };
 
 /* One reading: what all its steps need. */
 struct loading {
@@ -186,7 +186,7 @@ static void expect_numbers(struct loading *l, const struct spec *spec)
 static int hold_out(const struct loading *l, struct dataset *train, struct dataset *test,
                     const char *spec)
 {
-    int error = dataset_split(train, test, HELD_PARTS);
+    int error = dataset_split(train, test);
     if (error == PARLEY_EDATA)
         snprintf(l->why, l->why_size, "%.300s: too few samples to hold a tenth out", spec);
     return error;

@@ -277,7 +277,7 @@ Test(dataset, a_split_moves_a_tenth_and_loses_nothing)
 {
     /* Proves that both parts together are the set, in order, and that the held part is spread. */
     struct dataset set = image_set(250, 2), held;
-    cr_assert_eq(dataset_split(&set, &held, 10), 0);
+    cr_assert_eq(dataset_split(&set, &held), 0);
     cr_assert_eq(set.count + held.count, 250);
     cr_assert_eq(held.count, 25);
     bool seen[250] = {false};
@@ -300,7 +300,7 @@ Test(dataset, a_split_leaves_something_on_both_sides)
     /* Proves the smallest sets: one sample can't be split, two to thirty can, tables as images. */
     for (uint32_t count = 1; count <= 30; count++) {
         struct dataset set = table_set(count), held;
-        int error = dataset_split(&set, &held, 10);
+        int error = dataset_split(&set, &held);
         cr_assert_eq(error, count < 2 ? PARLEY_EDATA : 0);
         if (!error) {
             cr_assert(set.count > 0 && held.count > 0 && set.count + held.count == count);
