@@ -73,14 +73,6 @@ static void drop_table(struct parley_node *node)
     node->drift.judged = node->drift.version;
 }
 
-static void say_near(struct parley_node *node, bool near)
-{
-    struct record *self = self_of(node);
-    if (self->near == near) return;
-    self->near = near;
-    membership_changed(node, true);
-}
-
 void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
 {
     struct drift *drift = &node->drift;
@@ -92,7 +84,10 @@ void drift_pair(struct parley_node *node, double norm_sq, double own_norm_sq)
         if (!node->roster->shared && stale > drift->stale) drift->stale = stale;
         drop_table(node);
         drift->passed = 0;
-        say_near(node, false);
+        if (self_of(node)->near) {
+            self_of(node)->near = 0;
+            membership_changed(node, true);
+        }
     }
     double weight = drift->pairs++ < 10 ? 1.0 / (double)drift->pairs : PAIR_WEIGHT;
     drift->pair_sq += weight * (norm_sq - drift->pair_sq);
