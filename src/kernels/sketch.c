@@ -11,7 +11,14 @@
 
 #include <string.h>
 
-#include "kernels/signs.h"
+#include "core/rng.h"
+
+/* Signs r_j = +-1, 64 from one hash. Blocks of SIGNS_BLOCK elements; element j of a block is lane
+ * j % SIGNS_LANES at step j / SIGNS_LANES, and its sign is bit `step` of the lane's word: one shift
+ * serves all lanes, so a plain loop over the lanes vectorises on every instruction set. */
+#define SIGNS_LANES 64
+#define SIGNS_STEPS 32
+#define SIGNS_BLOCK (SIGNS_LANES * SIGNS_STEPS)
 
 #define TABLES 4
 #define ROWS (SIGNS_BLOCK / SKETCH_BUCKETS)
@@ -20,6 +27,23 @@
 #define SHIFT_STREAM UINT64_C(0x736b5f62)
 
 _Static_assert(ROWS == 8, "one hash gives a byte of rotation to each row of a block");
+
+/* words: [SIGNS_LANES], for block `block` of the stream `rng` (as rng_init made it). */
+static inline void signs_block(struct rng rng, uint64_t block, uint32_t *words)
+{
+    rng.counter = block * (SIGNS_LANES / 2);
+    for (int i = 0; i < SIGNS_LANES; i += 2) {
+        uint64_t bits = rng_next(&rng);
+        words[i] = (uint32_t)bits;
+        words[i + 1] = (uint32_t)(bits >> 32);
+    }
+}
+
+/* +1 or -1: bit `step` of a lane's word. */
+static inline double signs_of(uint32_t word, int step)
+{
+    return 1 - 2 * (int32_t)(word >> step & 1);
+}
 
 /* Adds one block of SIGNS_BLOCK floats; byte r of `shifts` rotates row r. */
 KERNEL_BODY void add_block(double (*restrict table)[2 * SKETCH_BUCKETS], const float *restrict x,
