@@ -207,7 +207,7 @@ double trainer_scaling(enum trainer_scale scale, uint32_t batch, uint32_t live)
     return scale == TRAINER_SCALE_NONE ? 1 : factor;
 }
 
-static double rate_now(const struct trainer *trainer, const struct trainer_turn *turn)
+static double learning_rate(const struct trainer *trainer, const struct trainer_turn *turn)
 {
     double rate = trainer->rate * schedule_factor(&trainer->schedule, turn->progress) *
                   trainer_scaling(trainer->scale, trainer->batch, turn->live);
@@ -335,7 +335,7 @@ double trainer_step(struct trainer *trainer, struct trainer_node *node, const fl
         .count = model_trained(trainer->model),
         .state = state,
         .gradient = trainer->gradient,
-        .rate = rate_now(trainer, turn),
+        .rate = learning_rate(trainer, turn),
         .gradient_factor = 1.0 / predictions_of(trainer, node),
         .steps = turn->steps,
         .anew =
@@ -395,7 +395,7 @@ void trainer_apply(struct trainer *trainer, struct trainer_node *node, float *x,
         .count = model_trained(trainer->model),
         .state = state,
         .gradient = trainer->range,
-        .rate = rate_now(trainer, turn),
+        .rate = learning_rate(trainer, turn),
         .gradient_factor = factor,
         .steps = turn->steps,
     };
