@@ -151,7 +151,7 @@ static int parse_moment(const char *text, struct fault_moment *moment, units_why
 int fault_parse(const char *text, struct fault_spec *fault, units_why why)
 {
     static const char form[] = "is not a fault (write KIND:TARGET@WHEN[+FOR], like kill:n3@40%)";
-    char copy[2 * FAULT_TARGET_BYTES];
+    char copy[2 * GROUPS_BYTES];
     *fault = (struct fault_spec){0};
     if (strlen(text) >= sizeof copy) return units_refuse(why, "is too long");
     if (!text_clean(text)) return units_refuse(why, "is not clean text");
@@ -179,7 +179,7 @@ int faults_add_list(struct faults *faults, const char *list, units_why why)
 {
     size_t count = faults->count;
     for (const char *from = list + strspn(list, " "); *from; from += strspn(from, " ")) {
-        char item[2 * FAULT_TARGET_BYTES];
+        char item[2 * GROUPS_BYTES];
         size_t length = strcspn(from, " ");
         if (length >= sizeof item) return units_refuse(why, "is too long");
         if (count == FAULTS_MAX) return units_refuse(why, "is one fault too many (256)");

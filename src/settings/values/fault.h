@@ -70,7 +70,7 @@ struct fault_moment {
     double share;     /* of FAULT_BUDGET: fraction of the budget, in [0, 1] */
 };
 
-enum { FAULT_TARGET_BYTES = GROUPS_BYTES, FAULTS_MAX = 256 };
+enum { FAULTS_MAX = 256 };
 
 struct fault_spec {
     enum fault_kind kind;
@@ -79,9 +79,9 @@ struct fault_spec {
     uint64_t rate_bytes; /* a second, of bandwidth */
     enum fault_lie lie;  /* of byzantine */
     enum fault_target { FAULT_NAME, FAULT_NUMBER, FAULT_SHARE, FAULT_GROUPS } target;
-    char name[FAULT_TARGET_BYTES]; /* the name; or the groups as written: "n0,n1|n2-n9" */
-    uint32_t number;               /* nodes, at least 1 */
-    double share;                  /* of the nodes at the start, in (0, 1] */
+    char name[GROUPS_BYTES]; /* the name; or the groups as written: "n0,n1|n2-n9" */
+    uint32_t number;         /* nodes, at least 1 */
+    double share;            /* of the nodes at the start, in (0, 1] */
     struct fault_moment when;
     struct fault_moment lasting; /* FAULT_NEVER: it never ends */
 };
