@@ -2,6 +2,7 @@
 #include "wake.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

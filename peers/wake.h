@@ -15,7 +15,6 @@
 #define PARLEY_PEERS_WAKE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include <uv.h>
 

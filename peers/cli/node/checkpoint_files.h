@@ -7,7 +7,6 @@
 #ifndef PARLEY_CLI_CHECKPOINT_FILES_H
 #define PARLEY_CLI_CHECKPOINT_FILES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
