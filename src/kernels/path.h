@@ -53,12 +53,6 @@ static inline bool kernel_path_supported(enum kernel_path path)
 }
 #endif
 
-/* Of a supported one. */
-static inline bool kernel_path_fuses(enum kernel_path path)
-{
-    return path != KERNEL_PATH_BASE;
-}
-
 static inline enum kernel_path kernel_path_best(void)
 {
     if (kernel_path_supported(KERNEL_PATH_AVX512)) return KERNEL_PATH_AVX512;

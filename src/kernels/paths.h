@@ -2,7 +2,7 @@
  *
  * It sees TARGET, the attribute of its functions; LANES, the floats in a register;
  * NAME(function), its name on this path, like forward_avx2; and sums of products: PLUS(sum, a, b)
- * is sum + a * b of vectors, PLUS_ONE of floats, fused where kernel_path_fuses(). BYTES(from) are
+ * is sum + a * b of vectors, PLUS_ONE of floats, fused on all paths but the base. BYTES(from) are
  * the next LANES bytes as floats. KEPT(v) has the vector in a register: GCC may load one anew for
  * each use. LIST(name, n) is the list of numbers name_n, for shuffles of n floats. What it defines
  * itself it undefines.

@@ -15,9 +15,9 @@
  * Of pixels the bytes themselves are multiplied: forward, scale goes to the weights, and the bias
  * loses shift times their sum; sums of weights begin with -shift times the sum of delta.
  * Rows of x may overlap: a convolution's are its patches, which lie in one padded image.
- * Products are fused with their sums where the path can (kernel_path_fuses()); those paths give the
- * same bits. Ownership: all arrays are the caller's and distinct; they need neither alignment nor
- * slack. Thread rule: pure.
+ * On all paths but the base products are fused with their sums; those paths give the same bits.
+ * Ownership: all arrays are the caller's and distinct; they need neither alignment nor slack.
+ * Thread rule: pure.
  */
 #ifndef PARLEY_KERNELS_NARROW_H
 #define PARLEY_KERNELS_NARROW_H
