@@ -17,6 +17,7 @@
 #include "experiment/processes.h"
 #include "experiment/repeat.h"
 #include "experiment/tally.h"
+#include "report/human.h"
 #include "run/output.h"
 #include "run/run.h"
 #include "run/talk.h"
@@ -166,12 +167,14 @@ static void say_people(const struct experiment *e, uint32_t i)
                 parley_error_text(outcome->error), line ? line : "?");
         free(line);
     } else {
-        double accuracy = outcome->summary.test_accuracy;
-        char result[40];
-        if (isfinite(accuracy))
-            snprintf(result, sizeof result, "accuracy %.4f", accuracy);
+        const struct report_summary *summary = &outcome->summary;
+        char result[40], drift[HUMAN_BYTES];
+        if (isfinite(summary->test_accuracy))
+            snprintf(result, sizeof result, "accuracy %.4f", summary->test_accuracy);
+        else if (isfinite(summary->test_loss))
+            snprintf(result, sizeof result, "loss %.4g", summary->test_loss);
         else
-            snprintf(result, sizeof result, "loss %.4g", outcome->summary.test_loss);
+            snprintf(result, sizeof result, "drift %s", human_drift(drift, summary->drift_trained));
         sim_show("%8.1f s  run %" PRIu32 " of %" PRIu32 ": %s: %s", sim_report_wall() - e->start_s,
                  i + 1, e->plan.count, label ? label : "?", result);
     }

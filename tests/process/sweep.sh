@@ -165,8 +165,9 @@ for kind in html svg; do
 done
 [ "$(grep -c '<td class="name">file:a&amp;b&lt;c.graph</td>' odd.html)" -eq 1 ] &&
     [ "$(grep -c '<td class="name">sha256:[0-9a-f]*</td>' odd.html)" -eq 2 ] || fail "what an odd name's report says"
-# A quadratic has no loss on test data: its drift is drawn alone.
-"$parley" sim -q --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 --mix-every 1,2,4 --report drift.svg > /dev/null
+# A quadratic has no loss on test data: its drift is drawn, and told, alone.
+"$parley" sim --nodes 4 --model quadratic:100,apart --lr 0 --steps 30 --mix-every 1,2,4 --report drift.svg > /dev/null 2> drift.err
+[ "$(grep -c 'run [123] of 3: .*: drift [0-9]' drift.err)" -eq 3 ] || fail "what is told of quadratics: $(cat drift.err)"
 grep -q 'drift by mix-every' drift.svg && [ "$(grep -c 'class="line c' drift.svg)" -ge 5 ] && ! grep -q 'test loss\|loss by' drift.svg ||
     fail "the report of a quadratic draws something else than drift"
 # To many readers of SVG a var() is black: there is none, and dark colours are an at-rule of their own.
