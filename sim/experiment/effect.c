@@ -130,8 +130,8 @@ static bool is_drawn(const struct effect *e, uint32_t group, enum tally_column c
 static void draw(struct text *svg, struct effect *e, enum tally_column column,
                  enum axis_scale x_scale, int place, double top)
 {
-    char title[96], x_title[96];
-    const char *name = option_info(e->plan->axes[e->axis])->name;
+    char title[96], x_title[96], name[64];
+    tally_axis_title(e->plan, e->axis, name);
     struct chart chart = {.title = title,
                           .x_title = x_title,
                           .x_scale = x_scale,

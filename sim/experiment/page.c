@@ -223,7 +223,7 @@ static void add_table(struct text *page, const struct plan *plan,
     text_add(page, "<h2>End results</h2>\n<div class=\"wide table\"><table>\n<tr><th></th>"
                    "<th class=\"name\">strategy</th>");
     for (uint32_t i = 0; i < axes; i++)
-        text_add(page, "<th class=\"name\">%s</th>", option_info(plan->axes[i])->name);
+        text_add(page, "<th class=\"name\">%s</th>", tally_axis_title(plan, i, out));
     for (int c = 0; c < TALLY_COLUMNS; c++)
         if (tally_shows(plan, (enum tally_column)c))
             text_add(page, "<th>%s</th>", tally_title((enum tally_column)c));

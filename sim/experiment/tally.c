@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/human.h"
 
@@ -16,6 +18,16 @@ const char *tally_title(enum tally_column column)
         "accuracy",  "loss",      "drift", "epochs", "training",
         "to target", "exchanges", "bytes", "in all", "agreed"};
     return titles[column];
+}
+
+const char *tally_axis_title(const struct plan *plan, uint32_t axis, char out[64])
+{
+    const char *name = option_info(plan->axes[axis])->name;
+    bool taken = false;
+    for (int c = 0; c < TALLY_COLUMNS; c++)
+        taken |= strcmp(name, tally_title((enum tally_column)c)) == 0;
+    snprintf(out, 64, "%s%s", taken ? "--" : "", name);
+    return out;
 }
 
 bool tally_shows(const struct plan *plan, enum tally_column column)
@@ -220,7 +232,7 @@ static const char *cell(const struct plan *plan, const struct sim_outcome *outco
     uint32_t axes = plan->axes_count - plan->seeds;
     const struct plan_run *run = group >= 0 ? tally_run(plan, (uint32_t)group) : NULL;
     if (c == 0) return run ? run->strategy : "strategy";
-    if (c <= axes && !run) return option_info(plan->axes[c - 1])->name;
+    if (c <= axes && !run) return tally_axis_title(plan, c - 1, out);
     if (c <= axes) return run->values[c - 1] ? run->values[c - 1] : "-";
     enum tally_column column = (enum tally_column)(c - 1 - axes);
     return run ? tally_cell(plan, outcomes, (uint32_t)group, column, out) : tally_title(column);

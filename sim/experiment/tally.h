@@ -23,6 +23,10 @@ enum tally_column {
 const char *tally_title(enum tally_column column);
 bool tally_shows(const struct plan *plan, enum tally_column column);
 
+/* The head of a swept setting: its name, as a flag where a result is called the same. Returns out.
+ */
+const char *tally_axis_title(const struct plan *plan, uint32_t axis, char out[64]);
+
 /* The cell of a group, which has at least one run: one value, or mean and standard deviation over
  * its seeds, all columns over the same ones: those whose run did not fail, if there are any. The
  * time to the target is of those that met it, with their number. Returns out. */

@@ -52,6 +52,15 @@ Test(tally, exchanges_of_the_end_alone_are_not_those_of_a_strategy)
     cr_expect_str_eq(tally_cell(&plan, &outcome, 0, TALLY_EXCHANGES, out), "-");
 }
 
+Test(tally, a_setting_that_a_result_is_called_by_is_headed_by_its_flag)
+{
+    struct plan plan = {.axes = {OPTION_ID_LOSS, OPTION_ID_EPOCHS, OPTION_ID_LATENCY}};
+    static const char *const titles[] = {"--loss", "--epochs", "latency"};
+    char out[64];
+    for (uint32_t i = 0; i < 3; i++)
+        cr_expect_str_eq(tally_axis_title(&plan, i, out), titles[i]);
+}
+
 Test(tally, a_row_whose_models_guess_has_a_mark)
 {
     char cells[TALLY_COLUMNS][64];
