@@ -2,6 +2,13 @@
 # sim.sh PARLEY: a simulation is repeated to the last bit, whatever the number of threads.
 source "$(dirname "$0")/failures.sh"
 
+# A hundred images, where it does not matter what is learned: the digits take longer to make than most
+# runs here.
+mkdir images
+{ printf '\0\0\10\3\0\0\0\144\0\0\0\34\0\0\0\34' && seq 19999 | head -c 78400; } > images/train-images-idx3-ubyte
+{ printf '\0\0\10\1\0\0\0\144' && seq 100 | tr -d '\n' | tr 0-9 '\0\1\2\3\0\1\2\3' | head -c 100; } > images/train-labels-idx1-ubyte
+few=(--data idx:images)
+
 # lines NAME ARGUMENT...: the JSON lines of a run, without what depends on the real time.
 lines() {
     local name=$1
@@ -31,20 +38,20 @@ until_said err $! ' virtual  2 of 2 alive ' || fail "a run ended without a word 
 kill -KILL $!
 wait $! 2> /dev/null
 
-alike softmax --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
-alike mlp --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
-alike resnet --nodes 3 --steps 3 --model resnet:1 --batch 4
-alike quadratic --nodes 8 --steps 30 --model quadratic:500
-alike one_table --nodes 24 --steps 12 --model softmax --membership static --topology exponential \
+alike softmax "${few[@]}" --nodes 6 --steps 20 --model softmax --latency lognormal:2ms,0.5 --fault kill:1@50%
+alike mlp "${few[@]}" --nodes 3 --steps 6 --model mlp:64,32 --compute uniform:1ms,9ms --target-accuracy 0.99
+alike resnet "${few[@]}" --nodes 3 --steps 3 --model resnet:1 --batch 4
+alike quadratic "${few[@]}" --nodes 8 --steps 30 --model quadratic:500
+alike one_table "${few[@]}" --nodes 24 --steps 12 --model softmax --membership static --topology exponential \
     --mix-every 2 --fault kill:1@50%
 for strategy in gossip-sync choco push-sum noloco local-sgd diloco allreduce ps-bsp ps-asp ps-ssp:2; do
-    alike $strategy --nodes 4 --steps 60 --model mlp:64 --strategy $strategy --fault kill:1@50%
+    alike $strategy "${few[@]}" --nodes 4 --steps 60 --model mlp:64 --strategy $strategy --fault kill:1@50%
 done
 
 # What a line loses goes again after a pause, which costs time, and an older kernel's costs more.
 last=0
 for loss in 0 0.1 "0.1 --retransmit 200ms"; do
-    lines lossy --nodes 8 --steps 50 --model quadratic:500 --loss $loss
+    lines lossy "${few[@]}" --nodes 8 --steps 50 --model quadratic:500 --loss $loss
     time=$(sed -n 's/.*"virtual_s": *\([0-9.]*\).*/\1/p' lossy)
     awk "BEGIN { exit !($time > $last) }" ||
         fail "--loss $loss: $time s, and $last s before"
@@ -63,7 +70,7 @@ done
 # not waited for.
 gone() {
     local status=0
-    "$parley" sim --nodes 3 --model softmax --epochs 3 --fault "$2" > said 2>&1 || status=$?
+    "$parley" sim "${few[@]}" --nodes 3 --model softmax --steps 375 --fault "$2" > said 2>&1 || status=$?
     [ $status -eq "$1" ] ||
         { fail "gone: $2: status $status, not $1"; tail -n 3 said; }
 }
@@ -139,7 +146,7 @@ done
 struck() {
     local kind=$1 wanted=$2 time
     shift 2
-    "$parley" sim -q --json struck.json --nodes 4 --model quadratic:20 "$@" > said 2>&1
+    "$parley" sim -q --json struck.json "${few[@]}" --nodes 4 --model quadratic:20 "$@" > said 2>&1
     time=$(sed -n "s/.*\"event\":\"fault\",\"t\":\([0-9.]*\),\"kind\":\"$kind\".*/\1/p" struck.json | head -n 1)
     awk "BEGIN { exit !(\"$time\" != \"\" && $wanted - 0.01 < $time + 0 && $time + 0 < $wanted + 0.01) }" ||
         fail "$*: $kind at \"$time\", not $wanted s"
@@ -184,7 +191,7 @@ grep 'seed n' said && failures=$((failures + 1))
 # nothing is sent the end was never seen.
 for members in full static; do
     for latency in 0 30ms; do
-        "$parley" sim -q --compare all --nodes 5 --steps 40 --model quadratic:20 --membership $members \
+        "$parley" sim -q --compare all "${few[@]}" --nodes 5 --steps 40 --model quadratic:20 --membership $members \
             --latency $latency --csv all.csv > said 2>&1
         [ "$(grep -vc ',true,.*,5,5,5,5,.*,200,6400,' all.csv)" -eq 2 ] && [ "$(wc -l < all.csv)" -eq 14 ] ||
             { fail "$members, $latency:"; cat all.csv; }
