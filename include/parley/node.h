@@ -429,7 +429,8 @@ struct parley_view {
     struct parley_ledger ledger;
     /* From PROPOSED on. */
     uint32_t generation;
-    uint32_t held; /* members that hold the agreed digest, this node included */
+    uint32_t held; /* from PUBLISH on: members that hold the agreed digest, this node and those that
+                      have died with it included */
     uint8_t digest[PARLEY_DIGEST_BYTES];
     double drift_before; /* at the proposal */
     uint32_t candidate;  /* DONE: the buffer that holds the agreed model */
@@ -452,7 +453,8 @@ struct parley_member {
     uint64_t version, samples; /* local steps and what they used, as last heard: those that it
                                   resumed included */
     uint64_t place;            /* likewise: see STEPPED */
-    bool holds;                /* it is HELD, LOCKED or DONE, with the digest of parley_view */
+    bool holds;                /* it is HELD, LOCKED or DONE with the digest of parley_view, or was
+                                  so to its death: it counts in `held` there */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
     double mass, mass_abs;

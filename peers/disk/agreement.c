@@ -20,23 +20,26 @@ static bool holds_another(const struct parley_member *member)
            !member->holds;
 }
 
-/* Known are those who were ever alive and have not left; nobody waits for who joins or came late.
- * Of who was restarted under its name the boot that lives counts. */
+/* Known are those who were ever alive and have not left, or have agreed before; nobody waits for
+ * who joins or came late. The writer, the first of them, is as good as done. Of who was restarted
+ * under its name the boot that lives counts. */
 static void add_members(struct record *record, const struct parley_node *node, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct parley_member from;
         parley_node_member(node, i, &from);
-        if (from.state == PARLEY_MEMBER_LEFT) continue;
+        bool lives = from.state <= PARLEY_MEMBER_SUSPECT, writer = i == 0;
+        if (from.state == PARLEY_MEMBER_LEFT && from.phase != PARLEY_PHASE_DONE) continue;
         struct record_member *to = member_called(record, from.name);
-        if (to && from.state == PARLEY_MEMBER_DEAD) continue;
+        if (to && !lives && !from.holds) continue;
         if (!to) to = &record->members[record->member_count++];
         snprintf(to->name, sizeof to->name, "%s", from.name);
-        to->live = from.state != PARLEY_MEMBER_DEAD && from.phase != PARLEY_PHASE_JOINING &&
-                   from.phase != PARLEY_PHASE_LATE && !holds_another(&from);
+        bool waited_for = from.phase != PARLEY_PHASE_JOINING && from.phase != PARLEY_PHASE_LATE;
+        to->live =
+            writer || (from.state != PARLEY_MEMBER_DEAD && waited_for && !holds_another(&from));
         to->boot = from.boot;
         to->held = from.holds;
-        to->locked = from.holds && from.phase != PARLEY_PHASE_HELD;
+        to->locked = from.holds && (writer || from.phase != PARLEY_PHASE_HELD);
     }
     record->known = record->member_count;
     for (uint32_t m = 0; m < record->member_count; m++) {

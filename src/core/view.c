@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/agreement/agreement.h"
-#include "core/agreement/said.h"
 #include "core/exchange/doubt.h"
 #include "core/exchange/slot.h"
 #include "core/link/connection.h"
@@ -83,7 +82,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .incoming = incoming(node),
         .ledger = node->ledger,
         .generation = self->generation,
-        .held = self->voters,
+        .held = agreement->held,
         .drift_before = agreement->drift_before,
         .candidate = agreement->buffer,
         .in_memory_only = agreement->failed_write,
@@ -118,7 +117,7 @@ void parley_node_member(const struct parley_node *node, uint32_t index,
         .version = r->version,
         .samples = r->samples,
         .place = r->place,
-        .holds = said_holds(r, self_of(node)->digest),
+        .holds = agreement_holds(node, index),
         .applied = m ? m->applied : 0,
         .mass = m ? m->mass : 0,
         .mass_abs = m ? m->mass_abs : 0,

@@ -104,7 +104,7 @@ echo stale > parley-model.safetensors.agreement.json
 "$parley" run -n 3 "${paced[@]}" --fault restart:n0@20% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 "$parley" model verify parley-model.safetensors > verified
-grep -q "held by 3 of 3 live nodes, 3 known" verified
+grep -q "held by 3 of 3 known nodes, 3 live" verified
 [ "$(grep -c '"event":"started"' json)" -eq 4 ]
 
 # So does one that was dead for a while; a fault that finds nobody to strike says so, and what has

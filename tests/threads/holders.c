@@ -2,7 +2,8 @@
  *
  *   - who has locked the model of the record is counted, be it live or dead by then
  *   - who has locked another one is not, nor was it in the view that decided
- *   - who is late or joins is not waited for, and who has left is known no more
+ *   - who is late or joins is not waited for, and who has left before the end is known no more
+ *   - the writer has locked it and was there, even if it was late to the agreement itself
  *
  * Plain main(), so that it runs under ThreadSanitizer.
  */
@@ -14,7 +15,7 @@
 #include "file/record.h"
 
 static const struct parley_member members[] = {
-    {.name = "own", .boot = 1, .phase = PARLEY_PHASE_DONE, .holds = true},
+    {.name = "own", .boot = 1, .phase = PARLEY_PHASE_LATE, .holds = true},
     {.name = "same", .boot = 2, .phase = PARLEY_PHASE_LOCKED, .holds = true},
     {.name = "dead",
      .boot = 3,
@@ -25,6 +26,11 @@ static const struct parley_member members[] = {
     {.name = "gone", .boot = 5, .phase = PARLEY_PHASE_LOCKED, .state = PARLEY_MEMBER_DEAD},
     {.name = "late", .boot = 6, .phase = PARLEY_PHASE_LATE},
     {.name = "left", .boot = 7, .phase = PARLEY_PHASE_LEFT, .state = PARLEY_MEMBER_LEFT},
+    {.name = "ended",
+     .boot = 8,
+     .phase = PARLEY_PHASE_DONE,
+     .state = PARLEY_MEMBER_LEFT,
+     .holds = true},
 };
 
 const struct parley_config *parley_config_of(const struct parley *p)
@@ -72,11 +78,12 @@ int main(void)
     static const struct record_member expected[] = {
         {"own", true, true, true, 1},     {"same", true, true, true, 2},
         {"dead", false, true, false, 3},  {"other", false, false, false, 4},
-        {"gone", false, false, false, 5}, {"late", false, false, false, 6}};
+        {"gone", false, false, false, 5}, {"late", false, false, false, 6},
+        {"ended", true, true, true, 8}};
     struct record *record = agreement_record(&loop);
     check(record, "there is a record");
-    check(record->member_count == 6 && record->known == 6, "who has left is not in it");
-    check(record->held == 3 && record->live == 2, "it counts those of its model");
+    check(record->member_count == 7 && record->known == 7, "who has left early is not in it");
+    check(record->held == 4 && record->live == 3, "it counts those of its model");
     for (uint32_t i = 0; i < record->member_count; i++) {
         const struct record_member *member = &record->members[i];
         check(strcmp(member->name, expected[i].name) == 0 && member->live == expected[i].live &&

@@ -217,6 +217,48 @@ Test(node_agreement, who_is_to_leave_as_the_agreed_model_gets_its_name_is_done)
     }
 }
 
+Test(node_agreement, who_was_late_counts_itself_and_the_dead_among_those_who_hold_the_model)
+{
+    /* Proves that when the record is made, so that it says what the screen does. b died with it,
+     * and so did its next start: of a name one counts. */
+    struct lone *lone = plain_node();
+    uint32_t a = accepted_peer(lone, "a", 1);
+    struct record r = training_a(1), b = {.boot = 2, .name = "b", .address = "x:1", .clock = 1};
+    struct record dead = *record_of(lone->node, 0);
+    dead.state = PARLEY_MEMBER_DEAD;
+    r.phase = PARLEY_PHASE_DONE;
+    r.stop = PARLEY_STOP_OPERATOR;
+    r.stop_live = r.voters = 3;
+    b.state = PARLEY_MEMBER_DEAD;
+    b.phase = PARLEY_PHASE_HELD;
+    memcpy(r.digest, own_digest, sizeof r.digest);
+    memcpy(b.digest, own_digest, sizeof b.digest);
+    lone_step(lone, (struct parley_event){.type = PARLEY_EVENT_STOP,
+                                          .stop = {.cause = PARLEY_STOP_OPERATOR}});
+    say_record(lone, a, &dead);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_LATE);
+    for (; b.boot < 4; b.boot++)
+        say_record(lone, a, &b);
+    say_record(lone, a, &r);
+    for (int i = 0; i < 30 && lone->node->fetch.state != FETCH_ASKED; i++)
+        keep_alive(lone, a);
+    struct message_fetch fetched = {.sequence = lone->node->fetch.sequence, .ok = 1, .vectors = 1};
+    lone_say(lone, a, WIRE_FETCHED, &fetched);
+    say_chunk(lone, a, WIRE_STREAM_FETCH, fetched.sequence, 0, true);
+    for (int i = 0; i < 30 && lone->node->agreement.candidate != CANDIDATE_PUBLISHING; i++)
+        lone_done(lone, 0);
+    struct parley_view view;
+    struct parley_member member;
+    parley_node_view(lone->node, &view);
+    cr_assert(view.phase == PARLEY_PHASE_LATE && view.held == 3 && view.known == 3, "%u of %u",
+              view.held, view.known);
+    for (uint32_t i = 0; i < 4; i++) {
+        parley_node_member(lone->node, i, &member);
+        cr_assert_eq(member.holds, member.boot != 2, "%s", member.name);
+    }
+    lone_free(lone);
+}
+
 Test(node_agreement, who_asks_for_a_model_that_is_not_here_is_told_so_and_given_none)
 {
     struct parley_config config = lone_config();

@@ -204,9 +204,9 @@ static int print_verified(const struct opened *opened, const struct record *reco
         printf("agreement   no record beside it (%s" RECORD_SUFFIX ")\n", opened->path);
         return 0;
     }
-    printf("agreement   held by %" PRIu32 " of %" PRIu32 " live nodes, %" PRIu32
-           " known; ended by %s; written by %s\n",
-           record->held, record->live, record->known, record->cause, record->node);
+    printf("agreement   held by %" PRIu32 " of %" PRIu32 " known nodes, %" PRIu32
+           " live; ended by %s; written by %s\n",
+           record->held, record->known, record->live, record->cause, record->node);
     for (uint32_t i = 0; i < record->member_count; i++)
         printf("  %-20s %s%s%s\n", record->members[i].name,
                record->members[i].live ? "live" : "not live",

@@ -92,13 +92,6 @@ static void next_generation(struct parley_node *node, uint32_t generation, const
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void publish(struct parley_node *node)
-{
-    struct agreement *a = &node->agreement;
-    a->candidate = CANDIDATE_PUBLISHING;
-    out_vector(node, PARLEY_UPDATE_PUBLISH, OP_PUBLISH, NONE, a->buffer);
-}
-
 /* Another process has this one's name, and is not dead. */
 static bool is_succeeded(const struct parley_node *node, const struct record *r)
 {
@@ -110,20 +103,45 @@ static bool is_succeeded(const struct parley_node *node, const struct record *r)
     return false;
 }
 
-static void count_holders(struct parley_node *node)
+/* A name holds it once: as its process that is not dead, else as one of those that died with it. */
+static bool holds_as_another(const struct parley_node *node, const struct record *r)
 {
-    struct agreement *a = &node->agreement;
+    int other;
+    if (record_is_live(r)) return false;
+    for (uint32_t at = 0; (other = roster_named(node->roster, r->name, &at)) != NONE;) {
+        const struct record *o = record_of(node, (uint32_t)other);
+        bool both_dead = r->state == PARLEY_MEMBER_DEAD && o->boot > r->boot;
+        if (both_dead && said_holds(o, self_of(node)->digest)) return true;
+    }
+    return is_succeeded(node, r);
+}
+
+bool agreement_holds(const struct parley_node *node, uint32_t member)
+{
+    const struct record *r = record_of(node, member), *self = self_of(node);
+    bool named = r == self && node->agreement.candidate >= CANDIDATE_PUBLISHING;
+    bool given_up = r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE;
+    return !given_up && (named || said_holds(r, self->digest)) && !holds_as_another(node, r);
+}
+
+static uint32_t count_holders(const struct parley_node *node, bool alive)
+{
     uint32_t held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
-        const struct record *r = record_of(node, i);
-        /* Who has given up and gone is known no more, whatever it held. A name holds it once. */
-        bool gone = r->state == PARLEY_MEMBER_DEAD ||
-                    (r->state == PARLEY_MEMBER_LEFT &&
-                     (r->phase != PARLEY_PHASE_DONE || is_succeeded(node, r)));
-        held += !gone && said_holds(r, a->own);
+        bool counts = !alive || record_of(node, i)->state != PARLEY_MEMBER_DEAD;
+        held += counts && agreement_holds(node, i);
     }
+    return held;
+}
+
+/* Counted as the record is made, which goes with it. */
+static void publish(struct parley_node *node)
+{
+    struct agreement *a = &node->agreement;
+    a->candidate = CANDIDATE_PUBLISHING;
     a->known = roster_known(node->roster);
-    self_of(node)->voters = held;
+    a->held = count_holders(node, false);
+    out_vector(node, PARLEY_UPDATE_PUBLISH, OP_PUBLISH, NONE, a->buffer);
 }
 
 /* Another has finished with what this node holds. That all have locked it is news on its way, and
@@ -246,7 +264,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         a->done_us = node->now_us;
         memcpy(self_of(node)->digest, a->own, PARLEY_DIGEST_BYTES);
         node_phase(node, PARLEY_PHASE_DONE);
-        count_holders(node);
+        self_of(node)->voters = count_holders(node, true);
         if (misses_somebody(node))
             out_log(node, PARLEY_LOG_INFO,
                     "waits %d s at most for who fell silent in the agreement", LINGER_US / 1000000);

@@ -56,7 +56,7 @@ struct agreement {
     uint64_t verify_since_us; /* a small view dials the missing since then; 0: not yet */
     uint32_t uncounted;       /* here, but not of a majority, when that was last told */
     double drift_before;
-    uint32_t known;
+    uint32_t known, held; /* when it was published */
     uint64_t done_us;
     uint64_t heard_us;  /* that another is DONE with what this node holds; 0: not yet */
     bool follows;       /* while LATE: another LATE node went back to SETTLE */
@@ -69,6 +69,8 @@ void agreement_advance(struct parley_node *node);
 void agreement_propose(struct parley_node *node, uint32_t generation);
 void agreement_done(struct parley_node *node, const struct op *op,
                     const struct parley_event *event);
+/* It has said that it holds what this node does, be it dead by then, and has not given up. */
+bool agreement_holds(const struct parley_node *node, uint32_t member);
 uint64_t agreement_deadline(const struct parley_node *node);
 uint64_t agreement_end_us(const struct parley_node *node); /* it is given up then, unless a model
                                                               still comes in somewhere */
