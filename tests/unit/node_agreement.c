@@ -1,5 +1,6 @@
 /* One node, its peers played by hand: the models that others propose, and what is believed of them.
  */
+#include "core/agreement/quorum.h"
 #include "core/agreement/said.h"
 #include "lone_talk.h"
 
@@ -256,6 +257,28 @@ Test(node_agreement, who_was_late_counts_itself_and_the_dead_among_those_who_hol
         parley_node_member(lone->node, i, &member);
         cr_assert_eq(member.holds, member.boot != 2, "%s", member.name);
     }
+    lone_free(lone);
+}
+
+Test(node_agreement, who_waits_for_a_majority_says_who_is_here_and_does_not_count)
+{
+    /* Proves that nobody looks for missing nodes where others, c, were but taken for dead. */
+    struct parley_config config = lone_config();
+    config.quorum = PARLEY_QUORUM_MAJORITY;
+    config.nodes = 5;
+    struct lone *lone = training_node(&config);
+    char lacks[QUORUM_TEXT_BYTES];
+    for (uint64_t boot = 1; boot <= 4; boot++) {
+        struct record r = training_a(boot);
+        *r.name += (char)(boot - 1);
+        r.phase = boot == 1 ? PARLEY_PHASE_TRAIN : PARLEY_PHASE_LATE;
+        r.stop = boot == 1 ? PARLEY_STOP_NONE : PARLEY_STOP_OPERATOR;
+        r.stop_live = 5;
+        say_record(lone, accepted_peer(lone, r.name, boot), &r);
+    }
+    quorum_lacks(lone->node, lacks, sizeof lacks);
+    cr_assert_str_eq(lacks, "only 2 of 5 nodes are here, and a majority is 3 (not counted: 3 taken "
+                            "for dead and coming back)");
     lone_free(lone);
 }
 

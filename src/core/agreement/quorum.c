@@ -63,6 +63,15 @@ static uint32_t forgetful(const struct parley_node *node)
     return count;
 }
 
+/* Who was taken for dead by those who are here. */
+static uint32_t late(const struct parley_node *node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->roster->count; i++)
+        count += late_comes_back(node, i, true);
+    return count;
+}
+
 /* How many take part. */
 static uint32_t here(const struct parley_node *node)
 {
@@ -104,12 +113,18 @@ bool quorum_is_here(const struct parley_node *node)
 
 void quorum_lacks(const struct parley_node *node, char *text, size_t size)
 {
-    uint32_t others = forgetful(node);
-    int length = snprintf(text, size, "only %u of %u nodes are here, and a majority is %u",
-                          here(node), all(node), all(node) / 2 + 1);
-    if (others > 0)
-        snprintf(text + length, size - (size_t)length,
-                 " (not counted: %u started anew, which may have agreed before)", others);
+    uint32_t anew = forgetful(node), back = late(node);
+    char others[QUORUM_TEXT_BYTES] = "";
+    int length = 0;
+    if (anew > 0)
+        length = snprintf(others, sizeof others, "%u started anew, which may have agreed before%s",
+                          anew, back > 0 ? "; " : "");
+    if (back > 0)
+        snprintf(others + length, sizeof others - (size_t)length,
+                 "%u taken for dead and coming back", back);
+    snprintf(text, size, "only %u of %u nodes are here, and a majority is %u%s%s%s", here(node),
+             all(node), all(node) / 2 + 1, *others ? " (not counted: " : "", others,
+             *others ? ")" : "");
 }
 
 /* Who is gone may come back, until time is up. Where those come who do not count, that is told:
@@ -122,7 +137,7 @@ static bool has_majority(struct parley_node *node)
         a->verify_since_us = 0;
         return true;
     }
-    uint32_t others = forgetful(node);
+    uint32_t others = forgetful(node) + late(node);
     if (a->verify_since_us == 0 || others > a->uncounted) {
         if (a->verify_since_us == 0) a->verify_since_us = node->now_us;
         a->uncounted = others;
@@ -156,14 +171,6 @@ static void warn_of_missing(struct parley_node *node)
             done);
 }
 
-/* Who was taken for dead by those who are here. */
-static bool has_late(const struct parley_node *node)
-{
-    for (uint32_t i = 0; i < node->roster->count; i++)
-        if (late_comes_back(node, i, true)) return true;
-    return false;
-}
-
 bool quorum_may_decide(struct parley_node *node)
 {
     struct agreement *a = &node->agreement;
@@ -178,7 +185,7 @@ bool quorum_may_decide(struct parley_node *node)
             if (record_of(node, i)->state == PARLEY_MEMBER_DEAD) membership_forgive(node, (int)i);
         warn_of_missing(node);
     }
-    bool all_gone = !said_joining(node) && !has_late(node);
+    bool all_gone = !said_joining(node) && late(node) == 0;
     for (uint32_t i = 0; i < node->roster->count; i++)
         if (membership_seek(node, (int)i)) all_gone = false;
     return all_gone || node->now_us >= a->verify_since_us + VERIFY_US;
