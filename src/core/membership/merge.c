@@ -24,8 +24,8 @@ static bool is_far_ahead(uint32_t number, uint32_t known)
     return number > known && number - known > AHEAD_MAX;
 }
 
-/* Others think wrongly of this node. */
-static void refute(struct parley_node *node, const struct record *record)
+/* Others think wrongly of this node: all, or one that was cut off and knows no better. */
+static void refute(struct parley_node *node, const struct record *record, int from)
 {
     struct record *self = self_of(node);
     if (self->state == PARLEY_MEMBER_LEFT) return;
@@ -38,7 +38,8 @@ static void refute(struct parley_node *node, const struct record *record)
     membership_changed(node, true);
     probe_unwell(node);
     if (record->state != PARLEY_MEMBER_DEAD) return;
-    out_log(node, PARLEY_LOG_WARN, "the others took this node for dead; it is back");
+    out_log(node, PARLEY_LOG_WARN, "this node was taken for dead, %s says; it is alive",
+            from == NONE ? "a peer" : record_of(node, (uint32_t)from)->name);
     enum parley_phase phase = phase_of(node);
     if (phase >= PARLEY_PHASE_STOP && phase < PARLEY_PHASE_DONE) late_begin(node);
 }
@@ -163,7 +164,7 @@ int merge_record(struct parley_node *node, const struct record *record, int from
 {
     if (!is_sane(record)) return NONE;
     if (record->boot == self_of(node)->boot) {
-        if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record);
+        if (record->state != PARLEY_MEMBER_ALIVE) refute(node, record, from);
         speak_again(node, record);
         return node->self;
     }
