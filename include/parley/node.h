@@ -422,7 +422,7 @@ struct parley_view {
     uint64_t trained_us;      /* since the cluster began to train, as this node knows; 0: before */
     double weight;            /* of x in push-sum, else 1; of all, and of what is on its way, n */
     double progress;          /* of the budget, in [0, 1]; once training has ended, as of then */
-    double drift;             /* relative consensus distance; negative: not known yet */
+    double drift;             /* relative consensus distance; negative: not known yet, or alone */
     uint64_t drift_us;        /* when it was measured */
     double incoming; /* of a model that is on its way to this node, the part that is here, in
                         [0, 1]; negative: none is */

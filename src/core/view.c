@@ -77,7 +77,7 @@ void parley_node_view(const struct parley_node *node, struct parley_view *view)
         .trained_us = node->training.started ? training_spent_us(node) : 0,
         .weight = node->training.weight,
         .progress = progress_of(node),
-        .drift = node->drift.value,
+        .drift = live_of(node) > 1 ? node->drift.value : -1,
         .drift_us = node->drift.measured_us + node->skew_us,
         .incoming = incoming(node),
         .ledger = node->ledger,

@@ -147,6 +147,21 @@ Test(kills, the_seed_may_die_after_all_have_joined)
     parley_sim_free(sim);
 }
 
+Test(kills, who_is_left_alone_tells_no_drift)
+{
+    /* It told for as long as it was alone how far it had been from those that are dead. */
+    struct parley_sim *sim =
+        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 4, .latency_us = 500});
+    scene_train(sim, 2);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_geq(scene_view(sim, 0).drift, 0);
+    parley_sim_kill(sim, 1, false);
+    scene_run(sim, 2 * SECOND);
+    cr_assert_eq(scene_view(sim, 0).live, 1);
+    cr_assert_lt(scene_view(sim, 0).drift, 0);
+    parley_sim_free(sim);
+}
+
 Test(kills, a_simulation_is_quiet_and_at_one_again_after_a_new_start)
 {
     /* The predicates count what an ended process had applied, and a start that is to come. */
