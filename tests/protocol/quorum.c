@@ -211,6 +211,26 @@ Test(quorum, who_comes_after_training_waits_as_long_as_the_others)
     parley_sim_free(sim);
 }
 
+Test(quorum, who_comes_back_and_tells_of_deaths_holds_up_nobody_for_long)
+{
+    /* n4, cut off, is back as the others settle, and says that they are dead: too few are left to
+     * decide until those are back in the agreement, and nobody is missing who could be waited for.
+     */
+    const uint32_t group[] = {0, 0, 0, 0, 1, 1};
+    struct parley_sim *sim = five_train(50000);
+    scene_run(sim, 3 * SECOND);
+    parley_sim_partition(sim, group);
+    scene_run(sim, 21 * SECOND);
+    for (uint32_t i = 0; i < 5; i++)
+        parley_sim_stop(sim, i, PARLEY_STOP_OPERATOR);
+    scene_run(sim, 100000);
+    cr_assert_eq(scene_phase(sim, 0), PARLEY_PHASE_SETTLE);
+    parley_sim_heal(sim);
+    scene_until(sim, 5, parley_sim_agreed, NULL, 7);
+    scene_same(sim, 5);
+    parley_sim_free(sim);
+}
+
 Test(quorum, a_minority_left_alone_ends_without_a_model)
 {
     /* The four agree, say "4 of 7", and are gone. The three, healed or not, end with status 3. */

@@ -97,7 +97,10 @@ void late_advance(struct parley_node *node)
     if (others && (enough || !late_comes_back(node, (uint32_t)node->self, others)))
         a->progress_us = node->now_us;
     if (!may_lead) tell_waiting(node, quorum_is_here(node) || !others);
-    bool leads = first == self && node->now_us >= a->progress_us + AGREEMENT_PATIENCE_US;
+    /* Where all are here nobody is about to come who would change that. */
+    bool misses = live_of(node) < roster_known(node->roster);
+    uint64_t wait_us = misses ? AGREEMENT_PATIENCE_US : MEET_US;
+    bool leads = first == self && node->now_us >= a->progress_us + wait_us;
     if (leads || (a->follows && may_lead))
         late_rejoin(node);
     else if (!first && node->now_us >= a->progress_us + ALONE_US)
