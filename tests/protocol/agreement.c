@@ -21,8 +21,8 @@ Test(agreement, more_nodes_than_sketches_settle_and_agree)
 Test(agreement, a_full_disk_keeps_the_model_in_memory)
 {
     /* The node that cannot write takes part, agrees, and ends with an error of its own. */
-    struct parley_sim *sim =
-        scene_together(&(struct parley_sim_options){.nodes = 2, .seed = 2, .latency_us = 300});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 2, .seed = 2, .step_us = 1000, .latency_us = 300});
     parley_sim_disk_full(sim, 1, true);
     scene_train(sim, 2);
     scene_run(sim, 500000 - parley_sim_now(sim));
@@ -103,8 +103,12 @@ Test(agreement, the_living_make_the_steps_of_the_dead)
 {
     /* A budget of samples of the cluster is met, and not passed by much, though one node is slow
      * and one dies. */
-    struct parley_sim *sim = scene(&(struct parley_sim_options){
-        .nodes = 4, .seed = 3, .rate = 0.01, .latency_us = 200, .configure = by_samples});
+    struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 4,
+                                                                .seed = 3,
+                                                                .rate = 0.01,
+                                                                .step_us = 1000,
+                                                                .latency_us = 200,
+                                                                .configure = by_samples});
     parley_sim_slow(sim, 1, 5);
     scene_train(sim, 4);
     scene_run(sim, 1 * SECOND);

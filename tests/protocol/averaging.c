@@ -42,8 +42,8 @@ Test(averaging, models_grow_equal_while_training_goes_on)
 Test(averaging, an_exchange_that_takes_hundreds_of_steps_counts)
 {
     /* Lines so long that 400 steps go by from the offer to the decision: the models still meet. */
-    struct parley_sim *sim =
-        scene_together(&(struct parley_sim_options){.nodes = 4, .seed = 6, .latency_us = 100});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 4, .seed = 6, .step_us = 1000, .latency_us = 100});
     scene_train(sim, 4);
     for (uint32_t i = 0; i < 4; i++)
         parley_sim_latency(sim, i, 50000);
@@ -158,6 +158,7 @@ Test(averaging, two_nodes_have_one_exchange_with_each_other_at_a_time)
     struct pair pair = {0};
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 2,
                                                                 .seed = 7,
+                                                                .step_us = 1000,
                                                                 .latency_us = 200,
                                                                 .bandwidth_bytes = 200000,
                                                                 .configure = mix_always,

@@ -60,11 +60,12 @@ Test(budgets, of_a_budget_of_steps_all_are_as_far_as_the_living_are_on_average)
     /* Proves that a node four times slower, which makes most of its steps while the others wait for
      * it, makes them at the rate of an end; also where too many live to hear of each in time. */
     for (uint32_t nodes = 4; nodes <= 16; nodes += 12) {
-        struct steps steps = {nodes, 2000};
+        struct steps steps = {nodes, 500};
         uint32_t slow = nodes / 4;
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
                                                                     .seed = 4,
                                                                     .rate = 0.01,
+                                                                    .step_us = 4000,
                                                                     .latency_us = 200,
                                                                     .configure = give_steps,
                                                                     .arg = &steps});
@@ -134,10 +135,11 @@ static bool has_made_a_quarter(struct parley_sim *sim, void *budget)
 Test(budgets, who_is_done_is_as_far_as_it_was_when_training_ended)
 {
     /* Proves that progress is no mean over those who are left, or over nobody, once nodes go. */
-    struct steps steps = {3, 2000};
+    struct steps steps = {3, 500};
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 3,
                                                                 .seed = 4,
                                                                 .rate = 0.01,
+                                                                .step_us = 4000,
                                                                 .latency_us = 200,
                                                                 .configure = give_steps,
                                                                 .arg = &steps});

@@ -25,6 +25,7 @@ static struct parley_sim *coded_scene(struct coded *coded, uint32_t nodes, uint6
     return scene(&(struct parley_sim_options){.nodes = nodes,
                                               .parameters = parameters,
                                               .seed = 2,
+                                              .step_us = 5000,
                                               .latency_us = latency_us,
                                               .configure = configure,
                                               .arg = coded});

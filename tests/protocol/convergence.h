@@ -63,6 +63,7 @@ static inline void apart_start(struct apart *a, enum parley_topology topology, u
     a->sim = scene(&(struct parley_sim_options){.nodes = nodes,
                                                 .parameters = APART_PARAMETERS,
                                                 .seed = seed,
+                                                .step_us = 1000,
                                                 .unchecked = true,
                                                 .configure = apart_configure,
                                                 .arg = a});

@@ -169,6 +169,7 @@ Test(joining, optimizer_vectors_keep_their_step_count_from_hand_to_hand)
                                                                 .seeds = 5,
                                                                 .parameters = 50,
                                                                 .start_us = starts,
+                                                                .step_us = 1000,
                                                                 .latency_us = 200,
                                                                 .configure = until_target});
     scene_run(sim, 3 * SECOND);

@@ -183,8 +183,8 @@ Test(kills, a_death_is_suspected_then_known_and_a_new_start_takes_its_place)
 {
     /* What the others say of a killed process: suspect at the moment its connection breaks, dead
      * half a second later as its address refuses; and of its next boot. */
-    struct parley_sim *sim =
-        scene_together(&(struct parley_sim_options){.nodes = 3, .seed = 1, .latency_us = 200});
+    struct parley_sim *sim = scene_together(
+        &(struct parley_sim_options){.nodes = 3, .seed = 1, .step_us = 1000, .latency_us = 200});
     scene_train(sim, 3);
     scene_run(sim, 2 * SECOND - parley_sim_now(sim));
     parley_sim_kill(sim, 2, false);

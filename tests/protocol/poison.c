@@ -22,6 +22,7 @@ static struct parley_sim *trained(int strategy, uint64_t seed)
         scene(&(struct parley_sim_options){.nodes = NODES,
                                            .parameters = PARAMETERS,
                                            .seed = seed,
+                                           .step_us = 5000,
                                            .latency_us = 300,
                                            .rate = 0.001,
                                            .configure = configure,

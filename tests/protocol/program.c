@@ -83,6 +83,7 @@ static struct parley_sim *rehearse(struct program *program, uint32_t threads)
                                               .parameters = FLOATS,
                                               .vectors = 2,
                                               .seed = 3,
+                                              .step_us = 1000,
                                               .latency_us = 200,
                                               .threads = threads,
                                               .begin = begin,

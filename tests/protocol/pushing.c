@@ -268,7 +268,7 @@ Test(pushing, who_has_had_its_steps_makes_no_outer_ones)
     for (uint64_t seed = 1; seed <= 5; seed++) {
         uint32_t two = 2;
         struct parley_sim *sim = scene(&(struct parley_sim_options){
-            .nodes = 3, .seed = seed, .configure = meet_and_wait, .arg = &two});
+            .nodes = 3, .seed = seed, .step_us = 1000, .configure = meet_and_wait, .arg = &two});
         parley_sim_slow(sim, 2, 20);
         scene_train(sim, 3);
         scene_run(sim, SECOND / 2);

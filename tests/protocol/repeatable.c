@@ -81,8 +81,8 @@ Test(repeatable, frames_of_a_connection_come_in_the_order_in_which_they_were_sen
 {
     /* Also while its receiver's line gets a limit and loses it again. */
     struct order order = {0};
-    struct parley_sim *sim = scene_together(
-        &(struct parley_sim_options){.nodes = 3, .seed = 1, .latency_us = LATENCY_US});
+    struct parley_sim *sim = scene_together(&(struct parley_sim_options){
+        .nodes = 3, .seed = 1, .step_us = 1000, .latency_us = LATENCY_US});
     scene_train(sim, 3);
     scene_run(sim, 1 * SECOND);
     order.since_us = parley_sim_now(sim);

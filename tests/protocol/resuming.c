@@ -77,6 +77,7 @@ Test(resuming, what_a_killed_cluster_had_used_stays_used_though_not_all_are_back
                                            .seed = 1,
                                            .seeds = 2,
                                            .parameters = 50,
+                                           .step_us = 1000,
                                            .latency_us = 200,
                                            .start_us = starts,
                                            .configure = three_of_a_cluster_that_was_killed});
@@ -119,6 +120,7 @@ Test(resuming, what_a_killed_cluster_had_used_stays_used_though_one_without_a_fi
             .nodes = 3,
             .seed = 1,
             .parameters = 50,
+            .step_us = 1000,
             .latency_us = 200,
             .start_us = cast.together ? NULL : starts,
             .configure = all_but_the_first_of_a_cluster_that_was_killed,
@@ -135,16 +137,16 @@ Test(resuming, what_a_killed_cluster_had_used_stays_used_though_one_without_a_fi
     }
 }
 
-/* As if it had been started with its file of 1,500 steps, which was written as it was killed. */
+/* As if it had been started with its file of 300 steps, which was written as it was killed. */
 static void third_resumes(struct parley_config *config, uint32_t node, void *arg)
 {
     const enum parley_strategy *strategy = arg;
     config->min_peers = 2;
-    config->steps_budget = 4000;
+    config->steps_budget = 800;
     config->strategy = *strategy;
     if (node == 3) {
         config->name = "n2";
-        config->resumed = (struct parley_resumed){1500, 1500, 1500, 4500, 0};
+        config->resumed = (struct parley_resumed){300, 300, 300, 900, 0};
     }
 }
 
@@ -165,15 +167,15 @@ Test(resuming, who_comes_back_and_takes_the_model_of_the_others_has_made_its_ste
                                                                     .configure = third_resumes,
                                                                     .arg = &strategies[k]});
         scene_train(sim, 3);
-        while (scene_view(sim, 2).version < 1600)
+        while (scene_view(sim, 2).version < 320)
             scene_run(sim, 10000);
         parley_sim_kill(sim, 2, false);
         scene_run(sim, SECOND);
         parley_sim_start(sim, 3);
         scene_until(sim, 4, parley_sim_agreed, NULL, 60);
         struct parley_view view = scene_view(sim, 3);
-        cr_expect_eq(view.steps, 4000, "%d: %d", (int)k, (int)view.steps);
-        cr_expect_leq(view.version, 2500, "%d: %d", (int)k, (int)view.version);
+        cr_expect_eq(view.steps, 800, "%d: %d", (int)k, (int)view.steps);
+        cr_expect_leq(view.version, 500, "%d: %d", (int)k, (int)view.version);
         parley_sim_free(sim);
     }
 }
@@ -236,6 +238,7 @@ Test(resuming, who_brings_a_file_to_nodes_that_have_begun_without_ends_no_traini
         scene(&(struct parley_sim_options){.nodes = 4,
                                            .seed = 1,
                                            .parameters = 50,
+                                           .step_us = 1000,
                                            .latency_us = 200,
                                            .start_us = starts,
                                            .configure = last_has_finished_a_run});
@@ -264,6 +267,7 @@ Test(resuming, what_a_killed_cluster_had_used_is_known_to_the_first_of_many_that
                                            .seed = 1,
                                            .seeds = 2,
                                            .parameters = 50,
+                                           .step_us = 1000,
                                            .latency_us = 200,
                                            .configure = twenty_of_a_cluster_that_was_killed});
     scene_run(sim, 2 * SECOND);
@@ -290,6 +294,7 @@ Test(resuming, of_many_who_comes_late_reckons_from_what_the_one_reckons_whose_mo
                                                                 .seed = 1,
                                                                 .seeds = 2,
                                                                 .parameters = 50,
+                                                                .step_us = 1000,
                                                                 .latency_us = 200,
                                                                 .start_us = starts,
                                                                 .configure = meets_four});

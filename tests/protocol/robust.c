@@ -85,8 +85,11 @@ Test(robust, who_never_begins_an_exchange_averages)
     /* Steps of one length: of two nodes the same begins each time, or goes on as offers cross. */
     for (uint32_t nodes = 2; nodes <= 4; nodes++)
         for (uint64_t seed = 1; seed <= 5; seed++) {
-            struct parley_sim *sim = scene(&(struct parley_sim_options){
-                .nodes = nodes, .seed = seed, .configure = configure_star, .arg = &nodes});
+            struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = nodes,
+                                                                        .step_us = 1000,
+                                                                        .seed = seed,
+                                                                        .configure = configure_star,
+                                                                        .arg = &nodes});
             scene_train(sim, nodes);
             double before = parley_sim_spread(sim);
             scene_run(sim, SECOND);
@@ -227,6 +230,7 @@ static double agreed_off(bool robust, enum parley_sim_lie lie, uint64_t seed, ui
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = FEW,
                                                                 .parameters = PARAMETERS,
                                                                 .seed = seed,
+                                                                .step_us = 5000,
                                                                 .latency_us = 300,
                                                                 .configure = configure_few,
                                                                 .arg = &robust});
