@@ -65,7 +65,6 @@ Test(quorum, a_healed_partition_merges_views_and_models)
                                                                 .seed = 7,
                                                                 .seeds = 2,
                                                                 .latency_us = 500,
-                                                                .step_us = 5000,
                                                                 .rate = 0.01,
                                                                 .configure = majority_of_seven});
     scene_train(sim, 7);
@@ -99,7 +98,6 @@ static struct parley_sim *four_in(enum parley_phase phase, uint64_t seed)
                                                                 .seed = seed,
                                                                 .seeds = 2,
                                                                 .rate = 0.01,
-                                                                .step_us = 5000,
                                                                 .latency_us = 500,
                                                                 .configure = majority_of_seven});
     scene_train(sim, 7);
