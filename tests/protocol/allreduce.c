@@ -54,7 +54,10 @@ Test(allreduce, who_lags_among_many_gets_what_all_have_sent_at_once_and_adds_it)
                                .steps = 3,
                                .vectors = {.parameters = NODES_MAX}};
     struct parley_sim *sim = begin(&scene);
-    scene_until(sim, NODES_MAX, parley_sim_converged, NULL, 30);
+    /* To look at all members after each event would be a third of the work. */
+    while (!parley_sim_converged(sim, NULL) && parley_sim_now(sim) < 30 * SECOND)
+        scene_run(sim, 100);
+    cr_assert(parley_sim_converged(sim, NULL));
     parley_sim_pause(sim, 3);
     scene_run(sim, 11 * SECOND / 10);
     parley_sim_resume(sim, 3);
@@ -71,6 +74,7 @@ Test(allreduce, a_sum_of_parts_takes_as_long_as_their_floats_do_however_many_nod
                                    .nodes = nodes[n],
                                    .seed = 1,
                                    .latency_us = 10,
+                                   .compute_us = 5000,
                                    .float_ps = 10000 * UINT64_C(1000000) / 1600,
                                    .vectors = {.parameters = 1600}};
         struct parley_sim *sim = begin(&scene);
@@ -231,10 +235,10 @@ Test(allreduce, four_nodes_equal_one_with_a_batch_four_times_as_large)
                                                       PARLEY_STRATEGY_PS_BSP};
     for (int o = 0; o < 6; o++) {
         size_t n;
-        train_in_order(strategies[o / 3], 4, optimizers[o % 3], four, &n);
-        train_in_order(strategies[o / 3], 1, optimizers[o % 3], one, &n);
+        if (o % 2 == 0) train_in_order(strategies[0], 1, optimizers[o / 2], one, &n);
+        train_in_order(strategies[o % 2], 4, optimizers[o / 2], four, &n);
         double gap = apart(four, one, n);
-        cr_assert_lt(gap, 1e-5, "%s: %g", optimizers[o % 3], gap);
+        cr_assert_lt(gap, 1e-5, "%s: %g", optimizers[o / 2], gap);
         cr_assert(gap > 0, "two runs of one kind were compared");
     }
 }
@@ -423,6 +427,7 @@ Test(allreduce, who_comes_back_with_its_file_takes_the_state_of_those_who_have_g
     for (uint32_t k = 0; k < 9; k++) {
         struct ring_scene scene = four_of_each(k);
         uint32_t back = k % 4;
+        scene.compute_us = 5000;
         struct parley_sim *sim = begin(&scene);
         scene_train(sim, 4);
         scene_run(sim, 2 * SECOND);
@@ -513,6 +518,7 @@ static double ways_of(uint32_t nodes, bool narrow)
                                .nodes = nodes,
                                .seed = 1,
                                .latency_us = WAY_US,
+                               .compute_us = 5000,
                                .narrow = narrow,
                                .vectors = {.parameters = 256}};
     struct parley_sim *sim = begin(&scene);
@@ -540,7 +546,7 @@ Test(allreduce, the_first_rounds_of_many_wait_for_no_news_of_each_other)
 {
     /* That all train is heard of within seconds. Until then they stay members, and who counts them
      * otherwise still gives the others what they lack of a round that is over. */
-    static const uint32_t sizes[] = {16, NODES_MAX};
+    static const uint32_t sizes[] = {16, 80};
     for (int n = 0; n < 2; n++) {
         struct ring_scene scene = {.strategy = PARLEY_STRATEGY_ALLREDUCE,
                                    .nodes = sizes[n],
@@ -571,12 +577,13 @@ Test(allreduce, a_pool_of_the_least_size_has_room_for_the_links_of_a_sum)
                                    .nodes = sizes[n],
                                    .seed = 1,
                                    .latency_us = 1000,
+                                   .compute_us = 5000,
                                    .links = links[n],
                                    .vectors = {.parameters = 256}};
         struct parley_sim *sim = begin(&scene);
         scene_train(sim, sizes[n]);
-        uint64_t steps = scene_steps_in(sim, sizes[n], 10 * SECOND);
-        cr_expect_gt(steps, 500, "%u nodes: %llu steps", sizes[n], (unsigned long long)steps);
+        uint64_t steps = scene_steps_in(sim, sizes[n], 4 * SECOND);
+        cr_expect_gt(steps, 200, "%u nodes: %llu steps", sizes[n], (unsigned long long)steps);
         parley_sim_free(sim);
     }
 }

@@ -59,7 +59,7 @@ struct ring_scene {
     enum parley_strategy strategy;
     uint32_t nodes, peers;
     uint64_t seed, latency_us;
-    uint64_t compute_us; /* 0: 5 ms, or 1 where there is a budget */
+    uint64_t compute_us; /* 0: 10 ms, or 1 where there is a budget */
     uint64_t steps;      /* budget; 0: none */
     uint64_t late_us;    /* when the last node starts */
     uint64_t float_ps;   /* of an operation on vectors */
@@ -96,7 +96,7 @@ static inline struct parley_sim *begin_task(struct ring_scene *scene)
     uint64_t starts[NODES_MAX] = {0};
     starts[scene->nodes - 1] = scene->late_us;
     scene->peers = scene->nodes - 1 - (scene->late_us > 0);
-    if (scene->compute_us == 0) scene->compute_us = scene->steps ? 1000 : 5000;
+    if (scene->compute_us == 0) scene->compute_us = scene->steps ? 1000 : 10000;
     struct sim_options options = {
         .base = {.nodes = scene->nodes,
                  .parameters = scene->task.parameters,
