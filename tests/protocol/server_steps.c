@@ -5,8 +5,10 @@ Test(server_steps, ps_ssp_keeps_each_within_its_bound_of_the_slowest)
 {
     /* A node five times slower: the others get as far ahead as they may, and no further. */
     for (uint32_t staleness = 0; staleness <= 6; staleness += 3) {
-        struct cast cast = {
-            .strategy = PARLEY_STRATEGY_PS_SSP, .nodes = NODES, .staleness = staleness};
+        struct cast cast = {.strategy = PARLEY_STRATEGY_PS_SSP,
+                            .step_us = 4000,
+                            .nodes = NODES,
+                            .staleness = staleness};
         struct parley_sim *sim = play(&cast, 3);
         scene_train(sim, NODES);
         parley_sim_slow(sim, 2, 5);
@@ -197,8 +199,10 @@ Test(server_steps, backup_workers_are_not_waited_for)
         uint64_t least, most;
     } cases[] = {{0, 3, 1, 20}, {1, 3, 700, UINT64_MAX}, {1, 0, 1, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cast cast = {
-            .strategy = PARLEY_STRATEGY_PS_BSP, .nodes = NODES, .backups = cases[i].backups};
+        struct cast cast = {.strategy = PARLEY_STRATEGY_PS_BSP,
+                            .step_us = 4000,
+                            .nodes = NODES,
+                            .backups = cases[i].backups};
         struct parley_sim *sim = play(&cast, 4);
         scene_train(sim, NODES);
         scene_run(sim, 1 * SECOND);

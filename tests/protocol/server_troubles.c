@@ -131,7 +131,7 @@ Test(server_troubles, who_comes_back_after_a_minute_holds_nobody_up)
     for (int c = 0; c < CASTS; c++) {
         for (int way = 0; way < 3; way++) {
             struct cast cast = casts[c];
-            cast.step_us = 12000;
+            cast.step_us = 20000;
             if (way == 2) cast.nodes = 6;
             struct parley_sim *sim = play(&cast, 8);
             scene_train(sim, cast.nodes);

@@ -12,7 +12,7 @@ struct cast {
     enum parley_strategy strategy;
     uint32_t nodes, backups, staleness;
     uint64_t steps;         /* budget; 0: none */
-    uint64_t step_us;       /* what one takes; 0: 4 ms */
+    uint64_t step_us;       /* what one takes; 0: 10 ms */
     bool resumed;           /* all go on from files, n2 from the newest */
     bool narrow;            /* as few gradients as can be come in at a time */
     const uint64_t *starts; /* n0 begins alone, n1 comes with an old file, n2 with the newest */
@@ -44,7 +44,7 @@ static inline struct parley_sim *play(struct cast *cast, uint64_t seed)
                                               .seed = seed,
                                               .seeds = cast->starts ? 1 : 2,
                                               .rate = 0.01,
-                                              .step_us = cast->step_us ? cast->step_us : 4000,
+                                              .step_us = cast->step_us ? cast->step_us : 10000,
                                               .latency_us = 300,
                                               .bandwidth_bytes = 2000000,
                                               .start_us = cast->starts,
