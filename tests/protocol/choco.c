@@ -4,7 +4,7 @@
 #include "core/transfer/codec.h"
 #include "storm.h"
 
-enum { STEP_US = 10000 };
+enum { STEP_US = 20000 };
 
 struct cluster {
     uint32_t nodes;
@@ -132,13 +132,13 @@ Test(choco, a_newcomer_takes_whole_models_once_and_is_drawn_in)
     double before = parley_sim_spread(sim);
     uint64_t sent = parley_sim_bytes_sent(sim);
     parley_sim_start(sim, 3);
-    scene_run(sim, 1 * SECOND);
+    scene_run(sim, 100 * STEP_US);
     scene_train(sim, 4);
     /* The state it takes, three links with a model each way, and about 100 rounds of 12 q. */
     sent = parley_sim_bytes_sent(sim) - sent;
     cr_assert(sent > 7 * BYTES && sent < 7 * BYTES + 120 * 12 * 0.08 * BYTES, "%g models",
               (double)sent / BYTES);
-    scene_run(sim, 3 * SECOND);
+    scene_run(sim, 300 * STEP_US);
     struct parley_view view = scene_view(sim, 3);
     cr_assert_gt(view.ledger.applied, 100, "n3 stands apart");
     cr_assert_lt(parley_sim_spread(sim), 1e-3 * before, "%g of %g after %llu",

@@ -291,10 +291,10 @@ Test(rounds, nobody_waits_for_the_dead)
                                   .topology =
                                       seed % 2 ? PARLEY_TOPOLOGY_RING : PARLEY_TOPOLOGY_REGULAR,
                                   .degree = 3};
-        struct parley_sim *sim = begin(&cluster, seed, 10000, seed % 3 * 200, 0.1);
+        struct parley_sim *sim = begin(&cluster, seed, 20000, seed % 3 * 200, 0.1);
         scene_train(sim, 8);
         storm(sim, 8, seed);
-        storm_ends(sim, 8, 10000);
+        storm_ends(sim, 8, 20000);
         parley_sim_free(sim);
     }
 }
