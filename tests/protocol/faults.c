@@ -62,7 +62,7 @@ static void cut_for_a_while(struct parley_sim *sim)
 {
     for (uint32_t i = 0; i < NODES; i++)
         parley_sim_cut(sim, i, 0.05);
-    scene_run(sim, 20 * SECOND);
+    scene_run(sim, 5 * SECOND);
     for (uint32_t i = 0; i < NODES; i++)
         parley_sim_cut(sim, i, 0);
     scene_until(sim, NODES, parley_sim_quiet, NULL, 60);
@@ -76,7 +76,7 @@ Test(faults, messages_that_cut_their_connection_leave_the_mean_where_it_was)
 {
     /* Every tenth message ends its connection, so that exchanges break in every state. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct parley_sim *sim = trained(seed, 64, 20000);
+        struct parley_sim *sim = trained(seed, 64, 5000);
         cut_for_a_while(sim);
         scene_agree(sim, NODES, 0);
         parley_sim_free(sim);
@@ -88,7 +88,7 @@ Test(faults, cut_connections_leave_the_mean_where_one_table_serves_all)
     /* The same, where no node is the first of the table but one: who asks for the outcome of an
      * exchange is told it, by whichever node it is of. */
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct parley_sim *sim = waiting(seed, 64, 20000);
+        struct parley_sim *sim = waiting(seed, 64, 5000);
         sim->options.shares_roster = true;
         scene_train(sim, NODES);
         cut_for_a_while(sim);
