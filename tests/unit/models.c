@@ -27,8 +27,12 @@ static struct parley_sim *nodes(uint32_t count, uint32_t late, uint32_t threads)
     uint64_t starts[NODES_MAX] = {0};
     for (uint32_t i = late; i < count; i++)
         starts[i] = PARLEY_SIM_NEVER;
-    struct parley_sim_options options = {
-        .nodes = count, .parameters = 1, .start_us = starts, .threads = threads, .unchecked = true};
+    struct parley_sim_options options = {.nodes = count,
+                                         .parameters = 1,
+                                         .start_us = starts,
+                                         .step_us = 20000,
+                                         .threads = threads,
+                                         .unchecked = true};
     struct parley_sim *sim;
     cr_assert_eq(parley_sim_new(&sim, &options), 0);
     sim->own_task.evaluate = evaluate;
