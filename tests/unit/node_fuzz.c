@@ -28,7 +28,7 @@ Test(node_fuzz, random_lives_among_senseless_peers_break_nothing)
     /* Proves that no order of frames, events and failures reaches an assert or stalls time. */
     const char *from = getenv("PARLEY_FUZZ_SEED"), *count = getenv("PARLEY_FUZZ_LIVES");
     uint64_t first = from ? strtoull(from, NULL, 10) : 1;
-    uint64_t lives = count ? strtoull(count, NULL, 10) : 600;
+    uint64_t lives = count ? strtoull(count, NULL, 10) : 250;
     for (uint64_t seed = first; seed < first + lives; seed++) {
         if (from) fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         life(seed, 700);
