@@ -352,16 +352,18 @@ static void dies(struct parley_roster *roster, int member)
 
 Test(roster, what_a_file_tells_of_is_counted_once_where_the_life_that_wrote_it_is_known)
 {
-    /* Whichever of them is heard of first; and where its place has gone to the later one. */
-    enum { FORMER_FIRST, LATER_FIRST, REPLACED, ORDERS };
+    /* Whichever of them is heard of first; where its place has gone to the later one; and where its
+     * last words have not come. */
+    enum { FORMER_FIRST, LATER_FIRST, REPLACED, UNHEARD, ORDERS };
     for (int order = 0; order < ORDERS; order++) {
+        uint64_t former = order == UNHEARD ? 60 : 110;
         struct parley_roster roster = roster_of(order == REPLACED ? 2 : 3);
         train(&roster, add(&roster, 9, "b"), 1000);
-        if (order != LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, 110));
+        if (order != LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, former));
         if (order == REPLACED) roster_replace(&roster, 1, &(struct record){.boot = 2, .name = "a"});
         goes_on(&roster, 2, 100, 520);
-        if (order == LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, 110));
-        cr_expect_eq(roster.samples, 1000 + 110 + 420, "%d: %d", order, (int)roster.samples);
+        if (order == LATER_FIRST) dies(&roster, goes_on(&roster, 1, 0, former));
+        cr_expect_eq(roster.samples, 1000 + former + 420, "%d: %d", order, (int)roster.samples);
         cr_expect_eq(roster.samples_absent, 0);
         roster_close(&roster);
     }
