@@ -609,6 +609,60 @@ Test(node_model, who_resumes_does_not_reckon_its_former_steps_to_others)
     lone_free(lone);
 }
 
+/* The peer at `conn` tells of a dead process of this node's name, which had made so many samples.
+ */
+static void say_former_life(struct lone *lone, uint32_t conn, uint64_t samples)
+{
+    struct record former = {.boot = 999,
+                            .name = "self",
+                            .address = "x:2",
+                            .clock = 1,
+                            .samples = samples,
+                            .state = PARLEY_MEMBER_DEAD};
+    say_record(lone, conn, &former);
+}
+
+Test(node_model, who_has_much_more_in_its_file_than_others_count_brings_it_from_elsewhere)
+{
+    for (int counted = 0; counted < 2; counted++) {
+        struct parley_config config = lone_config();
+        config.min_peers = 1;
+        config.resumed = (struct parley_resumed){
+            .steps = 300, .samples = 600, .state_steps = 300, .samples_cluster = 600};
+        struct lone *lone = lone_new(&config);
+        lone_start(lone);
+        uint32_t conn = accepted_peer(lone, "a", 1);
+        say_former_life(lone, conn, counted ? 350 : 250);
+        say_trains(lone, conn, 1);
+        cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+        cr_assert_eq(self_of(lone->node)->samples, counted ? 0 : 600);
+        lone_free(lone);
+    }
+}
+
+Test(node_model, who_takes_back_what_others_count_is_reckoned_as_if_it_had_never_told_of_it)
+{
+    /* Proves that its part of the cluster's samples goes down with them, and that a peer is taken
+     * to have made as many since it was heard of as this node, and not none until this one has made
+     * again what its file told of. */
+    struct parley_config config = lone_config();
+    config.samples_budget = 8000;
+    config.resumed = (struct parley_resumed){
+        .steps = 300, .samples = 600, .state_steps = 300, .samples_cluster = 600};
+    struct lone *lone = training_node(&config);
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    say_trains(lone, conn, 1);
+    say_former_life(lone, conn, 600);
+    lone->version = 50;
+    lone_stepped(lone, 100, 1);
+    cr_assert_eq(self_of(lone->node)->samples, 100);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert_float_eq(view.progress, 0.1, 1e-9, "%g: 600 + 100 + 100", view.progress);
+    cr_assert_float_eq(lone->node->training.part, 100, 1e-9);
+    lone_free(lone);
+}
+
 Test(node_model, who_has_but_said_hello_is_heard_out_before_training_and_not_for_ever)
 {
     /* It may have trained for long, or hold the model of one that has: a first model is not to be
