@@ -190,6 +190,25 @@ Test(node_model, who_is_to_give_a_model_that_is_not_finite_takes_another_s_itsel
     lone_free(lone);
 }
 
+Test(node_model, who_has_lost_its_model_asks_one_that_was_heard_just_now)
+{
+    enum { PEERS = 9 };
+    struct lone *lone = plain_node();
+    uint32_t conns[PEERS];
+    for (uint32_t i = 0; i < PEERS; i++) {
+        char name[] = {(char)('a' + i), 0};
+        conns[i] = accepted_peer(lone, name, 1 + i);
+        struct record r = training_a(1 + i);
+        r.name[0] = name[0];
+        say_record(lone, conns[i], &r);
+    }
+    lone_run(lone, 2000001);
+    lone_say(lone, conns[PEERS / 2], WIRE_PING, &(struct message_probe){1, lone->config.boot});
+    to_diverged(lone);
+    cr_assert_eq(lone->node->fetch.conn, conns[PEERS / 2]);
+    lone_free(lone);
+}
+
 Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
 {
     /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if
