@@ -209,6 +209,36 @@ Test(node_model, who_has_lost_its_model_asks_one_that_was_heard_just_now)
     lone_free(lone);
 }
 
+Test(node_model, who_gets_nothing_of_a_state_is_waited_for_all_the_same)
+{
+    /* Proves that who comes late to train for a majority, and whose link broke before the first
+     * float, may ask again: the budget's end waits. */
+    struct parley_config config = lone_config();
+    config.quorum = PARLEY_QUORUM_MAJORITY;
+    config.nodes = 2;
+    config.min_peers = 1;
+    config.samples_budget = 100;
+    struct lone *lone = lone_new(&config);
+    lone_start(lone);
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    struct record a = training_a(1);
+    a.phase = PARLEY_PHASE_JOINING;
+    say_record(lone, conn, &a);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+    for (int second = 0; second < 11; second++) {
+        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+    }
+    lone_say(lone, conn, WIRE_FETCH, &(struct message_fetch){.sequence = 1});
+    cr_assert(lone->node->fetch.serving);
+    lone_closed(lone, conn, PARLEY_CLOSED_RESET);
+    lone_done_all(lone);
+    lone->version = 100;
+    lone_stepped(lone, 100, 1);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+    lone_free(lone);
+}
+
 Test(node_model, what_a_state_is_to_overwrite_is_not_mixed_by_what_was_in_doubt)
 {
     /* Proves the same of a node that takes a state: what mixing wrote there would be lost, or, if
