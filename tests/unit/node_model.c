@@ -177,6 +177,25 @@ Test(node_model, who_was_told_no_comes_before_the_next_exchange)
     lone_free(lone);
 }
 
+Test(node_model, who_was_told_no_and_has_got_a_state_keeps_back_no_exchange)
+{
+    struct lone *lone = outer_node();
+    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
+    struct message_exchange m = {.sequence = 7, .share = SHARE_ALONE};
+    make_steps(lone, 2);
+    to_ready(lone, conn);
+    cr_assert(refuses_state(lone, joiner));
+    lone_say(lone, conn, WIRE_COMMIT, &m);
+    lone_done_all(lone);
+    ask_for_state(lone, joiner);
+    lone_done_all(lone);
+    make_steps(lone, 2);
+    m.sequence = 8;
+    lone_say(lone, conn, WIRE_OFFER, &m);
+    cr_assert_neq(responder(lone)->state, SLOT_IDLE);
+    lone_free(lone);
+}
+
 Test(node_model, who_is_to_give_a_model_that_is_not_finite_takes_another_s_itself)
 {
     struct lone *lone = plain_node();
