@@ -62,13 +62,19 @@ static void to_asked(struct lone *lone, uint32_t conn)
     cr_assert_eq(lone->node->fetch.state, FETCH_ASKED);
 }
 
-/* What was asked for, in one chunk. */
-static void say_state(struct lone *lone, uint32_t conn)
+/* What was asked for, in one chunk, of who has trained for so long. */
+static void say_state_of(struct lone *lone, uint32_t conn, uint64_t trained_us)
 {
     uint32_t sequence = lone->node->fetch.sequence;
-    struct message_fetch fetched = {.sequence = sequence, .ok = 1, .vectors = 1};
+    struct message_fetch fetched = {
+        .sequence = sequence, .ok = 1, .vectors = 1, .trained_us = trained_us};
     lone_say(lone, conn, WIRE_FETCHED, &fetched);
     say_chunk(lone, conn, WIRE_STREAM_FETCH, sequence, 0, true);
+}
+
+static void say_state(struct lone *lone, uint32_t conn)
+{
+    say_state_of(lone, conn, 0);
 }
 
 /* The same of an outer node, with its slow weights and their momentum. */
@@ -611,6 +617,54 @@ Test(node_model, training_goes_on_after_the_model_was_replaced)
     lone_done_all(lone);
     cr_assert_gt(lone->steps_left, 0);
     lone_free(lone);
+}
+
+Test(node_model, who_loses_its_model_again_long_after_it_took_one_is_helped_again)
+{
+    struct lone *lone = plain_node();
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    for (int times = 1; times <= 2; times++) {
+        to_asked(lone, conn);
+        say_state(lone, conn);
+        lone_done_all(lone);
+        cr_assert_eq(ledger(lone).joins, times);
+        for (int second = 0; second < 40; second++) {
+            lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+            lone_run(lone, 1000000);
+        }
+    }
+    lone_free(lone);
+}
+
+Test(node_model, nothing_of_a_lost_model_is_left_where_another_was_taken)
+{
+    /* Neither a snapshot of it, which an exchange would still use, nor how far its steps went, nor
+     * that this node began later than the giver. */
+    for (int lost = 0; lost < 2; lost++) {
+        struct parley_config config = lone_config();
+        config.time_budget_us = 100000000;
+        config.mix_every = 2;
+        struct lone *lone = training_node(&config);
+        uint32_t conn = accepted_peer(lone, "a", 1);
+        struct message_exchange m = {.sequence = 7, .share = SHARE_ALONE};
+        say_trains(lone, conn, 1);
+        to_ready(lone, conn);
+        lone_say(lone, conn, WIRE_COMMIT, &m);
+        lone_done_all(lone);
+        lone_step(lone,
+                  (struct parley_event){.type = PARLEY_EVENT_STEPPED, .stepped = {.moved_sq = 4}});
+        if (lost) to_diverged(lone);
+        if (lost) say_state_of(lone, conn, 50000000);
+        lone_done_all(lone);
+        m.sequence = 8;
+        lone_say(lone, conn, WIRE_OFFER, &m);
+        cr_assert_eq(responder(lone)->state, lost ? SLOT_TAKING : SLOT_STREAMING);
+        cr_assert_eq(lone->node->training.moved_sq, lost ? 0 : 4);
+        struct parley_view view;
+        parley_node_view(lone->node, &view);
+        cr_assert_float_eq(view.progress, lost ? 0.5 : 0, 0.01, "%g", view.progress);
+        lone_free(lone);
+    }
 }
 
 Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
