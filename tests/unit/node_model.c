@@ -667,6 +667,56 @@ Test(node_model, nothing_of_a_lost_model_is_left_where_another_was_taken)
     }
 }
 
+Test(node_model, who_dies_while_it_is_dialled_for_its_model_is_not_waited_for)
+{
+    struct lone *lone = plain_node();
+    uint32_t conn = accepted_peer(lone, "b", 2);
+    struct record a = training_a(1);
+    say_record(lone, conn, &a);
+    to_diverged(lone);
+    cr_assert_eq(lone->node->fetch.state, FETCH_CONNECTING);
+    a.state = PARLEY_MEMBER_DEAD;
+    lone_silence(lone);
+    say_record(lone, conn, &a);
+    lone_tick(lone);
+    cr_assert_eq(lone->node->fetch.state, FETCH_IDLE);
+    lone_free(lone);
+}
+
+Test(node_model, a_link_over_which_no_answer_and_nothing_else_came_is_closed)
+{
+    /* Proves that the next question goes over another. */
+    for (int heard = 0; heard < 2; heard++) {
+        struct parley_config config = lone_config();
+        config.progress_timeout_us = 500000;
+        struct lone *lone = training_node(&config);
+        uint32_t conn = accepted_peer(lone, "a", 1);
+        to_asked(lone, conn);
+        lone_run(lone, 100000);
+        if (heard) lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        lone_run(lone, 500000);
+        cr_assert_eq(lone->conns[conn], heard ? LONE_OPEN : LONE_CLOSED);
+        lone_free(lone);
+    }
+}
+
+Test(node_model, a_state_is_given_with_the_samples_that_all_have_used)
+{
+    struct lone *lone = plain_node();
+    uint32_t conn = accepted_peer(lone, "b", 2), joiner = accepted_peer(lone, "a", 1);
+    struct record b = training_a(2);
+    b.name[0] = 'b';
+    b.samples = 500;
+    say_record(lone, conn, &b);
+    lone_stepped(lone, 100, 1);
+    lone_listen(lone, joiner);
+    ask_for_state(lone, joiner);
+    struct message_fetch answer;
+    cr_assert(lone_heard(lone, WIRE_FETCHED, &answer));
+    cr_assert_eq(answer.samples, 500 + 100 + 100, "%d", (int)answer.samples);
+    lone_free(lone);
+}
+
 Test(node_model, floats_without_a_word_of_what_they_are_become_nobodys_model)
 {
     struct lone *lone = plain_node();
