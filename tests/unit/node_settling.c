@@ -1,0 +1,152 @@
+/* One node, its peers played by hand: with whom it averages while it settles, and for how long it
+ * waits for them. */
+#include "lone_talk.h"
+
+/* The peer at `conn`, of that name, has ended training and is in that phase. */
+static void say_phase(struct lone *lone, uint32_t conn, char name, enum parley_phase phase)
+{
+    static uint32_t clock;
+    struct record r = training_a((uint64_t)(name - 'a' + 1));
+    r.name[0] = name;
+    r.clock = ++clock;
+    r.phase = phase;
+    r.stop = phase == PARLEY_PHASE_TRAIN ? PARLEY_STOP_NONE : PARLEY_STOP_OPERATOR;
+    say_record(lone, conn, &r);
+}
+
+/* All peers go on to say that they live. */
+static void keep_alive(struct lone *lone, const uint32_t *conns, uint32_t count, uint32_t seconds)
+{
+    for (uint32_t second = 0; second < seconds; second++) {
+        for (uint32_t i = 0; i < count; i++)
+            lone_say(lone, conns[i], WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+        lone_done_all(lone);
+    }
+}
+
+/* Has ended training, with so many peers that have too. */
+static struct lone *settling_node(uint32_t *conns, uint32_t count)
+{
+    struct lone *lone = plain_node();
+    for (uint32_t i = 0; i < count; i++)
+        conns[i] = accepted_peer(lone, (char[]){(char)('a' + i), 0}, 1 + i);
+    for (uint32_t i = 0; i < count; i++)
+        say_phase(lone, conns[i], (char)('a' + i), PARLEY_PHASE_SETTLE);
+    keep_alive(lone, conns, count, 1);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_SETTLE);
+    cr_assert(pairing_is_kept(lone->node));
+    return lone;
+}
+
+/* Offers, as one of a round, counted from 0, or by chance. */
+static bool is_taken(struct lone *lone, uint32_t conn, uint32_t sequence, uint32_t round,
+                     enum message_settles settles)
+{
+    struct message_exchange offer = {.sequence = sequence, .settles = settles};
+    if (settles == MESSAGE_BY_SCHEDULE) {
+        offer.round = round + 1;
+        offer.line = (uint32_t)lone->node->exchange.pairing.among;
+    }
+    lone_say(lone, conn, WIRE_OFFER, &offer);
+    return responder(lone)->state != SLOT_IDLE;
+}
+
+/* The peer at `conn` averages with the node, as it is its turn. */
+static void average(struct lone *lone, uint32_t conn, uint32_t sequence)
+{
+    uint32_t round = lone->node->exchange.pairing.round;
+    cr_assert(is_taken(lone, conn, sequence, round, MESSAGE_BY_SCHEDULE));
+    lone_done_all(lone);
+    say_chunk(lone, conn, WIRE_STREAM_OFFER, sequence, 0, true);
+    lone_done_all(lone);
+    lone_say(lone, conn, WIRE_COMMIT, &(struct message_exchange){.sequence = sequence});
+    lone_done_all(lone);
+    cr_assert_eq(responder(lone)->state, SLOT_IDLE);
+}
+
+Test(node_settling, a_partner_is_waited_for_as_long_as_it_may_take_to_come_to_this_round)
+{
+    /* Ten seconds a round; of three, one meets nobody in a round and has to wait for another. Or
+     * three times as long as a round has taken. */
+    static const uint32_t cases[][3] = {
+        {1, 0, 10}, {2, 0, 20}, {1, 8, 24}}; /* peers, took, waits */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t conns[2], peers = cases[i][0], took = cases[i][1], waits = cases[i][2];
+        struct lone *lone = settling_node(conns, peers);
+        if (took > 0) {
+            keep_alive(lone, conns, peers, took - 1); /* it should have asked, and is asked */
+            const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+            struct message_exchange m = {.sequence = asks->sequence, .share = SHARE_ALONE};
+            to_committed(lone, conns[0], &m);
+            cr_assert_eq(asks->state, SLOT_IDLE);
+        }
+        keep_alive(lone, conns, peers, waits - 2);
+        cr_assert(pairing_is_kept(lone->node), "%zu", i);
+        keep_alive(lone, conns, peers, 4);
+        cr_assert_not(pairing_is_kept(lone->node), "%zu", i);
+        lone_free(lone);
+    }
+}
+
+Test(node_settling, whose_training_has_not_ended_yet_is_waited_for)
+{
+    uint32_t conn;
+    struct lone *lone = settling_node(&conn, 1);
+    say_phase(lone, conn, 'a', PARLEY_PHASE_TRAIN);
+    keep_alive(lone, &conn, 1, 30);
+    say_phase(lone, conn, 'a', PARLEY_PHASE_SETTLE);
+    keep_alive(lone, &conn, 1, 8);
+    cr_assert(pairing_is_kept(lone->node));
+    lone_free(lone);
+}
+
+Test(node_settling, who_has_proposed_is_asked_as_it_asks_nobody)
+{
+    for (int proposed = 0; proposed < 2; proposed++) {
+        uint32_t conn;
+        struct lone *lone = settling_node(&conn, 1);
+        cr_assert_not(lone->node->exchange.pairing.asks);
+        say_phase(lone, conn, 'a', proposed ? PARLEY_PHASE_PROPOSED : PARLEY_PHASE_SETTLE);
+        lone_run(lone, 200000);
+        cr_assert_eq(lone->node->exchange.slots[INITIATOR].state != SLOT_IDLE, proposed);
+        lone_free(lone);
+    }
+}
+
+Test(node_settling, who_is_behind_is_helped_on_and_who_is_ahead_is_to_wait)
+{
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t conn;
+        struct lone *lone = settling_node(&conn, 1);
+        average(lone, conn, 7);
+        cr_assert_eq(is_taken(lone, conn, 8, round, MESSAGE_BY_SCHEDULE), round < 2, "%u", round);
+        lone_free(lone);
+    }
+}
+
+Test(node_settling, who_is_asked_by_chance_goes_by_chance)
+{
+    uint32_t conn;
+    struct lone *lone = settling_node(&conn, 1);
+    cr_assert(is_taken(lone, conn, 7, 0, MESSAGE_BY_CHANCE));
+    cr_assert_not(pairing_is_kept(lone->node));
+    lone_free(lone);
+}
+
+Test(node_settling, where_somebody_comes_the_first_sweep_is_over_as_soon_as_ever)
+{
+    uint32_t conns[2];
+    struct lone *lone = settling_node(conns, 1);
+    for (uint32_t round = 0; round < 9; round++) {
+        average(lone, conns[0], 7 + round);
+        pairing_sweep(lone->node);
+    }
+    conns[1] = accepted_peer(lone, "b", 2);
+    say_phase(lone, conns[1], 'b', PARLEY_PHASE_SETTLE);
+    cr_assert_not(pairing_is_swept(lone->node));
+    for (uint32_t round = 0; round < 3; round++)
+        average(lone, conns[lone->node->exchange.pairing.partner - 1], 20 + round);
+    cr_assert(pairing_is_swept(lone->node));
+    lone_free(lone);
+}
