@@ -150,3 +150,92 @@ Test(node_settling, where_somebody_comes_the_first_sweep_is_over_as_soon_as_ever
     cr_assert(pairing_is_swept(lone->node));
     lone_free(lone);
 }
+
+/* The peer at `conn` tells of a sketch that is equal to the node's own. */
+static void say_sketch(struct lone *lone, uint32_t conn, uint64_t boot, uint32_t version)
+{
+    uint8_t bytes[MESSAGE_BUCKETS * 4];
+    memcpy(bytes, lone->node->drift.own, sizeof bytes);
+    struct message_sketches message = {.sketches = {{boot, version, {bytes, sizeof bytes}}},
+                                       .count = 1};
+    lone_say(lone, conn, WIRE_SKETCHES, &message);
+}
+
+/* Has averaged with all once, and taken its first sketch. */
+static struct lone *sketched_node(uint32_t *conns, uint32_t count)
+{
+    struct lone *lone = settling_node(conns, count);
+    for (uint32_t i = 0; i < 9 && lone->node->drift.version == 0; i++) {
+        average(lone, conns[lone->node->exchange.pairing.partner - 1], 7 + i);
+        keep_alive(lone, conns, count, 1);
+    }
+    cr_assert_eq(lone->node->drift.version, 1);
+    return lone;
+}
+
+Test(node_settling, models_that_were_near_once_are_so_by_newer_sketches_of_all)
+{
+    uint32_t conn;
+    struct lone *lone = sketched_node(&conn, 1);
+    say_sketch(lone, conn, 1, 1);
+    keep_alive(lone, &conn, 1, 1);
+    cr_assert(lone->node->drift.passed == 1 && lone->node->drift.version == 2);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_SETTLE);
+    say_sketch(lone, conn, 1, 2);
+    keep_alive(lone, &conn, 1, 1);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_PROPOSED);
+    lone_free(lone);
+}
+
+Test(node_settling, who_has_proposed_is_measured_by_its_newest_sketch)
+{
+    for (uint32_t version = 1; version <= 2; version++) {
+        uint32_t conn;
+        struct lone *lone = sketched_node(&conn, 1);
+        record_of(lone->node, 1)->sketch = 2;
+        record_of(lone->node, 1)->phase = PARLEY_PHASE_PROPOSED;
+        say_sketch(lone, conn, 1, version);
+        cr_assert_eq(self_of(lone->node)->measured > 0, version == 2);
+        lone_free(lone);
+    }
+}
+
+Test(node_settling, each_is_asked_in_turn_for_the_sketches_of_whom_no_link_leads_to)
+{
+    for (int i = 0; i < 2; i++) {
+        uint32_t conns[2];
+        struct lone *lone = sketched_node(conns, 2);
+        struct record c = *record_of(lone->node, 1);
+        struct message_sketches message;
+        uint32_t asked = 0;
+        c.boot = 3;
+        c.name[0] = 'c';
+        say_record(lone, conns[0], &c);
+        for (int turn = 0; turn < 8; turn++) {
+            lone_listen(lone, conns[i]);
+            keep_alive(lone, conns, 2, 1);
+            if (!lone_heard(lone, WIRE_SKETCHES, &message) || message.lacks_count == 0) continue;
+            cr_assert(message.lacks_count == 1 && message.lacks[0].boot == 3);
+            asked++;
+        }
+        cr_assert_geq(asked, 2, "%d", i);
+        lone_free(lone);
+    }
+}
+
+Test(node_settling, who_asks_again_for_a_sketch_gets_it_once)
+{
+    uint32_t conns[2];
+    struct lone *lone = sketched_node(conns, 2);
+    struct message_sketches lacks = {.lacks = {{2}}, .lacks_count = 1};
+    say_sketch(lone, conns[1], 2, 1);
+    for (int times = 0; times < 2; times++) {
+        struct message_sketches sent;
+        lone_listen(lone, conns[0]);
+        lone_say(lone, conns[0], WIRE_SKETCHES, &lacks);
+        lone_tick(lone);
+        bool told = lone_heard(lone, WIRE_SKETCHES, &sent) && sent.count > 0;
+        cr_assert_eq(told, times == 0);
+    }
+    lone_free(lone);
+}
