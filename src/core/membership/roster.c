@@ -437,7 +437,6 @@ static void take_place(struct parley_roster *roster, int member, const struct re
     memcpy(r->name, record->name, sizeof r->name);
     memcpy(r->address, record->address, sizeof r->address);
     roster->places[member] = (struct roster_place){0};
-    roster->knows++;
     roster->change++;
     for (int list = 0; list < ROSTER_LISTS; list++)
         link_newest(roster, member, (enum roster_list)list);
