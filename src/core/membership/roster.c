@@ -458,7 +458,6 @@ void roster_replace(struct parley_roster *roster, int member, const struct recor
 {
     recall(roster, record->boot); /* before it might be the oldest in the ring, and pushed out */
     forget(roster, member);
-    roster->fetched -= roster->places[member].fetched;
     for (int list = 0; list < ROSTER_LISTS; list++)
         unlink_place(roster, member, (enum roster_list)list);
     leave_line(roster, (uint32_t)member);
