@@ -527,6 +527,32 @@ Test(node_members, who_takes_a_dial_and_says_nothing_is_not_reached)
     lone_free(lone);
 }
 
+/* a says again and again that b lives, which no dial of this node reaches. */
+static void go_on_unreached(struct lone *lone, uint32_t a, uint32_t seconds)
+{
+    static uint32_t incarnation;
+    for (uint32_t tenth = 0; tenth < 10 * seconds; tenth++) {
+        say_of_b(lone, a, ++incarnation, PARLEY_MEMBER_ALIVE);
+        uint32_t dial = under_way(lone);
+        if (dial > 0) lone_closed(lone, dial, PARLEY_CLOSED_UNREACHED);
+        lone_run(lone, 100000);
+    }
+}
+
+Test(node_members, who_lives_and_is_not_reached_is_told_of_once_until_it_was)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    for (uint32_t times = 1; times <= 2; times++) {
+        go_on_unreached(lone, a, 8);
+        cr_assert_eq(lone->warnings, times - 1);
+        go_on_unreached(lone, a, 20);
+        cr_assert_eq(lone->warnings, times);
+        lone_closed(lone, lone_peer(lone, "b", 2), PARLEY_CLOSED_RESET);
+    }
+    lone_free(lone);
+}
+
 Test(node_members, who_asks_for_a_probe_hears_of_one_that_had_to_be_dialled)
 {
     struct lone *lone = plain_node();
