@@ -628,6 +628,7 @@ Test(node_model, who_loses_its_model_again_long_after_it_took_one_is_helped_agai
         say_state(lone, conn);
         lone_done_all(lone);
         cr_assert_eq(ledger(lone).joins, times);
+        cr_assert_gt(lone->steps_left, 0);
         for (int second = 0; second < 40; second++) {
             lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
             lone_run(lone, 1000000);
