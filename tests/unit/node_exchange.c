@@ -203,6 +203,22 @@ Test(node_exchange, of_those_who_may_know_what_was_decided_not_the_same_is_asked
     }
 }
 
+Test(node_exchange, who_is_asked_in_vain_is_asked_ever_more_rarely)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = accepted_peer(lone, "a", 1), b = accepted_peer(lone, "b", 2), asked = 0;
+    to_ready(lone, a);
+    lone_closed(lone, a, PARLEY_CLOSED_RESET);
+    for (int second = 0; second < 60; second++) {
+        lone_listen(lone, b);
+        lone_say(lone, b, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+        asked += lone_heard(lone, WIRE_ASK, NULL);
+    }
+    cr_assert(asked >= 10 && asked <= 20, "%u", asked);
+    lone_free(lone);
+}
+
 Test(node_exchange, whose_doubt_is_over_gives_its_place_to_a_later_start)
 {
     /* Proves that a member that is gone is not taken for one in use because of a delta that is in x
