@@ -449,7 +449,8 @@ Test(node_initiator, a_question_about_what_an_earlier_boot_offered_is_answered)
 
 Test(node_initiator, a_third_passes_on_the_question_and_the_answer)
 {
-    /* Proves that two that have no link with each other still learn what became of an exchange. */
+    /* Proves that two that have no link with each other still learn what became of an exchange; and
+     * that nobody asks in another's name. */
     struct lone *lone = plain_node();
     uint32_t asker = accepted_peer(lone, "a", 1), initiator = accepted_peer(lone, "b", 2);
     struct message_outcome_frame ask = {2, 1, 7, 0}, heard;
@@ -462,6 +463,10 @@ Test(node_initiator, a_third_passes_on_the_question_and_the_answer)
     lone_say(lone, initiator, WIRE_OUTCOME, &heard);
     cr_assert(lone_heard(lone, WIRE_OUTCOME, &ask));
     cr_assert(ask.initiator == 2 && ask.sequence == 7 && ask.outcome == MESSAGE_COMMITTED);
+    ask = (struct message_outcome_frame){2, 3, 7, 0};
+    lone_listen(lone, initiator);
+    lone_say(lone, asker, WIRE_ASK, &ask);
+    cr_assert_not(lone_heard(lone, WIRE_ASK, NULL));
     lone_free(lone);
 }
 
@@ -537,9 +542,45 @@ Test(node_initiator, who_does_not_answer_an_offer_is_not_asked_again_before_it_i
     lone_say(lone, a, WIRE_ACCEPT, &m);
     cr_assert(lone_heard(lone, WIRE_ABORT, NULL));
     cr_assert_eq(ledger(lone).started, 0);
+    cr_assert_leq(lone->node->exchange.answers_us, 125000, "one that was stopped says little");
     lone_run(lone, 100000);
-    to_offered(lone, a, 1);
+    m.sequence = to_offered(lone, a, 1);
+    uint64_t patience_us = lone->node->members[1].patience_us;
+    lone_say(lone, a, WIRE_ACCEPT, &m);
+    cr_assert_eq(lone->node->members[1].patience_us, patience_us / 2);
     lone_free(lone);
+}
+
+Test(node_initiator, in_place_of_who_falls_silent_another_is_asked_in_this_period)
+{
+    /* Before it has answered, or after that, where others say that they hear nothing of it. */
+    for (int answered = 0; answered < 2; answered++) {
+        struct parley_config config = lone_config();
+        config.mix_every = 50;
+        struct lone *lone = training_node(&config);
+        uint32_t conns[] = {accepted_peer(lone, "a", 1), accepted_peer(lone, "b", 2)};
+        const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
+        struct record records[] = {training_a(1), training_a(2)};
+        records[1].name[0] = 'b';
+        say_record(lone, conns[0], &records[0]);
+        say_record(lone, conns[1], &records[1]);
+        make_steps(lone, 50);
+        lone_done_all(lone);
+        cr_assert_eq(slot->state, SLOT_OFFERED);
+        uint32_t silent = slot->conn == conns[1];
+        if (answered) {
+            struct message_exchange m = {.sequence = slot->sequence, .share = SHARE_ALONE};
+            lone_say(lone, conns[silent], WIRE_ACCEPT, &m);
+            lone_silence(lone);
+            records[silent].state = PARLEY_MEMBER_SUSPECT;
+            say_record(lone, conns[!silent], &records[silent]);
+        }
+        lone_run(lone, 600000);
+        lone_done_all(lone);
+        cr_assert_eq(slot->state, SLOT_OFFERED, "%d", answered);
+        cr_assert_eq(slot->conn, conns[!silent], "%d", answered);
+        lone_free(lone);
+    }
 }
 
 Test(node_initiator, a_link_that_takes_no_byte_is_closed_whatever_its_end_says)
