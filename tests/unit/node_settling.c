@@ -134,6 +134,24 @@ Test(node_settling, who_is_asked_by_chance_goes_by_chance)
     lone_free(lone);
 }
 
+Test(node_settling, an_exchange_with_a_partner_that_is_suspected_is_not_given_up)
+{
+    uint32_t conns[2];
+    struct lone *lone = settling_node(conns, 2);
+    const struct slot *asks = &lone->node->exchange.slots[INITIATOR];
+    keep_alive(lone, conns, 2, 5); /* it should have asked, and is asked */
+    uint32_t at = (uint32_t)lone->node->exchange.pairing.partner;
+    struct message_exchange m = {.sequence = asks->sequence, .share = SHARE_ALONE};
+    struct record silent = *record_of(lone->node, at);
+    lone_say(lone, conns[at - 1], WIRE_ACCEPT, &m);
+    lone_silence(lone);
+    silent.state = PARLEY_MEMBER_SUSPECT;
+    say_record(lone, conns[2 - at], &silent);
+    cr_assert_eq(record_of(lone->node, at)->state, PARLEY_MEMBER_SUSPECT);
+    cr_assert(slot_is_open(asks) && asks->sequence == m.sequence);
+    lone_free(lone);
+}
+
 Test(node_settling, where_somebody_comes_the_first_sweep_is_over_as_soon_as_ever)
 {
     uint32_t conns[2];
