@@ -1,4 +1,5 @@
 /* One node, its peers played by hand: peers that want too much, and too many of them. */
+#include "core/agreement/quorum.h"
 #include "lone_talk.h"
 
 Test(node_limits, of_a_thousand_silent_connections_the_oldest_is_closed)
@@ -189,7 +190,8 @@ Test(node_limits, when_the_log_says_for_how_long_it_is_quiet_of_strangers_it_is)
 
 Test(node_limits, the_dead_keep_their_places_but_for_former_lives_of_a_name)
 {
-    /* Proves that a name that was a member's counts as known for ever, however full the table. */
+    /* Proves that a name that was a member's counts as known for ever, however full the table; and
+     * that who gets that place may have locked a model before, whatever it says of itself. */
     struct parley_config config = lone_config();
     config.members_max = 3;
     struct lone *lone = training_node(&config);
@@ -201,8 +203,16 @@ Test(node_limits, the_dead_keep_their_places_but_for_former_lives_of_a_name)
     struct message_hello hello = lone_hello(lone, "c", 3);
     lone_say(lone, c, WIRE_HELLO, &hello);
     cr_assert(roster_find(roster, 3) == NONE && roster_find(roster, 2) != NONE);
-    lone_peer(lone, "b", 4);
-    cr_assert(roster_find(roster, 4) != NONE && roster_find(roster, 2) == NONE);
+    uint32_t b = lone_peer(lone, "b", 4);
+    int later = roster_find(roster, 4);
+    cr_assert(later != NONE && roster_find(roster, 2) == NONE);
+    cr_assert(quorum_has_forgotten(lone->node, later));
+    struct record says = dead;
+    says.boot = 4;
+    says.state = PARLEY_MEMBER_ALIVE;
+    say_record(lone, b, &says);
+    cr_assert_eq(record_of(lone->node, (uint32_t)later)->clock, 1);
+    cr_assert(quorum_has_forgotten(lone->node, later));
     lone_free(lone);
 }
 
