@@ -116,6 +116,7 @@ Test(node_agreement, who_was_picked_before_all_proposed_anew_is_trusted_while_th
         anew.clock++;
         anew.generation = 2;
         say_record(lone, a, &anew);
+        cr_assert(self->generation == 2 && lone->node->fetch.state == FETCH_IDLE);
         asked = true;
     }
     cr_assert_eq(self->generation, 3, "nothing moved for a while");
