@@ -527,6 +527,22 @@ Test(node_members, who_takes_a_dial_and_says_nothing_is_not_reached)
     lone_free(lone);
 }
 
+Test(node_members, a_link_that_is_silent_since_its_end_died_is_none_to_dial_it_again)
+{
+    /* What a divided network has swallowed TCP would say again ever less often. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
+    lone_silence(lone);
+    say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
+    cr_assert_eq(lone->conns[b], LONE_OPEN);
+    for (int second = 0; second < 10 && under_way(lone) == 0; second++) {
+        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+    }
+    cr_assert(lone->conns[b] == LONE_CLOSED && under_way(lone) != 0);
+    lone_free(lone);
+}
+
 /* a says again and again that b lives, which no dial of this node reaches. */
 static void go_on_unreached(struct lone *lone, uint32_t a, uint32_t seconds)
 {
