@@ -205,6 +205,25 @@ Test(node_settling, models_that_were_near_once_are_so_by_newer_sketches_of_all)
     lone_free(lone);
 }
 
+Test(node_settling, who_settles_again_with_one_that_has_come_proposes_in_the_next_generation)
+{
+    /* Proves that what it said in the one before, and others may have counted, is not what it says
+     * of another model. */
+    uint32_t conns[2];
+    struct lone *lone = sketched_node(conns, 1);
+    for (uint32_t version = 1; version <= 2; version++) {
+        say_sketch(lone, conns[0], 1, version);
+        keep_alive(lone, conns, 1, 1);
+    }
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_PROPOSED);
+    cr_assert_eq(self_of(lone->node)->generation, 1);
+    conns[1] = accepted_peer(lone, "b", 2);
+    say_phase(lone, conns[1], 'b', PARLEY_PHASE_SETTLE);
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_SETTLE);
+    cr_assert_eq(self_of(lone->node)->generation, 2);
+    lone_free(lone);
+}
+
 Test(node_settling, who_has_proposed_is_measured_by_its_newest_sketch)
 {
     for (uint32_t version = 1; version <= 2; version++) {
