@@ -1,6 +1,7 @@
 /* One node, its peers played by hand: who is believed of whom, and who is asked whether it lives.
  */
 #include "core/strategy/ps/server.h"
+#include "core/training/stop.h"
 #include "lone_talk.h"
 
 Test(node_members, the_living_are_named_once_each_and_in_order)
@@ -235,6 +236,43 @@ Test(node_members, the_dead_end_no_training)
         cr_assert_eq(phase_of(lone->node) == PARLEY_PHASE_TRAIN, dead);
         lone_free(lone);
     }
+}
+
+Test(node_members, who_has_ended_and_left_has_one_voice_in_whether_training_ends)
+{
+    /* Of four that are known, while they come and go, two are half. */
+    struct lone *lone = plain_node();
+    uint32_t a = accepted_peer(lone, "a", 1);
+    struct record b = {.boot = 2,
+                       .name = "b",
+                       .address = "x:2",
+                       .clock = 1,
+                       .state = PARLEY_MEMBER_LEFT,
+                       .phase = PARLEY_PHASE_DONE,
+                       .stop = PARLEY_STOP_BUDGET,
+                       .stop_live = 1};
+    say_record(lone, a, &b);
+    lone_peer(lone, "c", 3);
+    struct record ends = training_a(1);
+    ends.phase = PARLEY_PHASE_STOP;
+    ends.stop = PARLEY_STOP_BUDGET;
+    ends.stop_live = 2;
+    cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+    say_record(lone, a, &ends);
+    cr_assert_gt(phase_of(lone->node), PARLEY_PHASE_TRAIN);
+    lone_free(lone);
+}
+
+Test(node_members, a_view_that_goes_on_moving_begins_to_but_once)
+{
+    /* Or a budget that is spent would not end training while somebody comes every other second. */
+    struct lone *lone = plain_node();
+    for (uint64_t boot = 1; boot <= 5; boot++) {
+        lone_peer(lone, (char[]){(char)('a' + boot), 0}, boot);
+        cr_assert_eq(stop_view_begins_to_move(lone->node), boot <= 3, "%d", (int)boot);
+        lone_run(lone, 1000000);
+    }
+    lone_free(lone);
 }
 
 Test(node_members, who_asks_for_the_state_of_a_run_is_told_of_its_members_from_a_place_on)
