@@ -581,6 +581,23 @@ Test(node_members, a_link_that_is_silent_since_its_end_died_is_none_to_dial_it_a
     lone_free(lone);
 }
 
+Test(node_members, the_link_of_a_suspect_ends_as_others_say_that_it_is_dead)
+{
+    /* What waits for that waits no longer. */
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
+    for (int tenth = 0; tenth < 50 && record_of(lone->node, 2)->state == PARLEY_MEMBER_ALIVE;
+         tenth++) {
+        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 100000);
+    }
+    cr_assert_eq(record_of(lone->node, 2)->state, PARLEY_MEMBER_SUSPECT);
+    cr_assert_eq(lone->conns[b], LONE_OPEN);
+    say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
+    cr_assert_eq(lone->conns[b], LONE_CLOSED);
+    lone_free(lone);
+}
+
 /* a says again and again that b lives, which no dial of this node reaches. */
 static void go_on_unreached(struct lone *lone, uint32_t a, uint32_t seconds)
 {
