@@ -105,6 +105,21 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
     }
 }
 
+Test(node_initiator, what_is_mixed_is_of_its_own_time)
+{
+    /* Proves that an outer step begins with a snapshot of its own where the peer was busy. */
+    struct parley_config config = lone_config();
+    config.strategy = PARLEY_STRATEGY_NOLOCO;
+    config.mix_every = 2;
+    struct lone *lone = training_node(&config);
+    lone_done_all(lone);
+    uint32_t conn = accepted_peer(lone, "a", 1);
+    struct message_exchange m = {.sequence = to_offered(lone, conn, 1)};
+    to_ended(lone, conn, &m, true);
+    cr_assert_not(slot_is_fresh(lone->node, &lone->node->exchange.slots[INITIATOR]));
+    lone_free(lone);
+}
+
 Test(node_initiator, who_leaves_hands_over_all_it_has_made)
 {
     /* Proves that a snapshot for which a peer was busy, or that was taken as an exchange ended, is
