@@ -598,6 +598,60 @@ Test(node_model, of_a_budget_of_steps_those_of_former_lives_are_not_taken_for_ne
     lone_free(lone);
 }
 
+enum { MANY = 13 }; /* too many to count by what each says */
+
+/* The others train, and have made so many samples. */
+static void say_made(struct lone *lone, const uint32_t *conns, uint32_t clock, uint64_t samples)
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        struct record r = training_a(1 + i);
+        r.name[0] = (char)('a' + i);
+        r.clock = clock;
+        r.samples = samples;
+        say_record(lone, conns[i], &r);
+    }
+}
+
+static struct lone *node_among_many(uint32_t *conns, enum parley_strategy strategy)
+{
+    struct parley_config config = lone_config();
+    config.samples_budget = 100000;
+    config.strategy = strategy;
+    struct lone *lone = training_node(&config);
+    for (uint32_t i = 0; i < MANY; i++)
+        conns[i] = accepted_peer(lone, (char[]){(char)('a' + i), 0}, 1 + i);
+    say_made(lone, conns, 1, 0);
+    return lone;
+}
+
+Test(node_model, among_many_whoever_was_slower_is_reckoned_to_go_on_so)
+{
+    uint32_t conns[MANY];
+    struct lone *lone = node_among_many(conns, PARLEY_STRATEGY_NONE);
+    lone_stepped(lone, 100, 1);
+    say_made(lone, conns, 2, 10);
+    lone_stepped(lone, 2100, 1);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert(view.progress > 0.025 && view.progress < 0.05, "%g", view.progress);
+    lone_free(lone);
+}
+
+Test(node_model, among_many_who_was_there_first_does_not_take_its_samples_for_everybodys)
+{
+    uint32_t conns[MANY];
+    struct lone *lone = node_among_many(conns, PARLEY_STRATEGY_GOSSIP);
+    lone_stepped(lone, 1000, 1);
+    to_ready(lone, conns[0]); /* who has made none */
+    lone_say(lone, conns[0], WIRE_COMMIT, &(struct message_exchange){.sequence = 7});
+    lone_done_all(lone);
+    cr_assert_eq(lone->node->training.part, 500);
+    struct parley_view view;
+    parley_node_view(lone->node, &view);
+    cr_assert_float_eq(view.progress * 100000, 1000, 1, "%g", view.progress);
+    lone_free(lone);
+}
+
 Test(node_model, training_goes_on_after_the_model_was_replaced)
 {
     /* Proves that a step that ends after HALT does not keep the node from being granted more. */
