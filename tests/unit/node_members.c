@@ -581,6 +581,26 @@ Test(node_members, a_link_that_is_silent_since_its_end_died_is_none_to_dial_it_a
     lone_free(lone);
 }
 
+Test(node_members, of_the_dead_at_one_address_the_last_is_dialled)
+{
+    struct lone *lone = plain_node();
+    uint32_t a = lone_peer(lone, "a", 1);
+    struct record dead = {
+        .name = "b", .address = "x:1", .boot = 2, .state = PARLEY_MEMBER_DEAD, .clock = 1};
+    say_record(lone, a, &dead);
+    dead.name[0] = 'c';
+    dead.boot = 3;
+    say_record(lone, a, &dead);
+    for (int second = 0; second < 10; second++) {
+        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        lone_run(lone, 1000000);
+        for (uint32_t i = 0; i < lone->node->open_count; i++)
+            cr_assert_neq(connection_at(lone->node, i)->member, 2);
+    }
+    cr_assert_gt(lone->dials, 0);
+    lone_free(lone);
+}
+
 Test(node_members, the_link_of_a_suspect_ends_as_others_say_that_it_is_dead)
 {
     /* What waits for that waits no longer. */
