@@ -30,7 +30,7 @@ paced=("${table[@]}" --steps 600 --fault sleep=2ms:100%@0s)
 
 begin asleep -n 3 "${paced[@]}" --fault pause:n2@20% --fault pause:n2@30%+10%
 begin stopped -n 3 "${paced[@]}"
-begin woken -n 3 --time 1s "${table[@]}" --fault pause:n1@40%+30s
+begin woken -n 3 --time 1s "${table[@]}" --fault pause:n1@40%+40s
 for kind in pause restart; do
     begin $kind -n 3 --time 2s "${table[@]}" --fault $kind:3@20%+10%
 done
