@@ -149,26 +149,33 @@ static bool is_own(const struct loop *loop, const struct sockaddr *address)
 {
     char text[PARLEY_ADDRESS_SIZE];
     address_print(text, address);
+    if (strcmp(text, parley_config_of(loop->parley)->address) == 0) return true;
     if (!loop->listens_any) return strcmp(text, loop->listens) == 0;
     const char *port = strrchr(text, ':');
     return port && strcmp(port, strrchr(loop->listens, ':')) == 0 && address_is_local(address);
 }
 
-/* As they are tried: the others, from any of them on, then the own. */
+/* As they are tried: the others, from any of them on, then the own. All seem to be own where the
+ * system lets programs bind any address (ip_nonlocal_bind): then one is as good as another. */
 static struct addrinfo *in_turn(const struct loop *loop, struct addrinfo *found)
 {
     struct addrinfo *others = NULL, *own = NULL, **ends[2] = {&others, &own};
-    uint64_t count = 0;
+    uint64_t counts[2] = {0};
     for (struct addrinfo *a = found; a; a = a->ai_next) {
         bool ours = is_own(loop, a->ai_addr);
         *ends[ours] = a;
         ends[ours] = &a->ai_next;
-        count += !ours;
+        counts[ours]++;
     }
     *ends[1] = NULL;
-    if (count == 0) return own;
+    if (!others) {
+        others = own;
+        own = NULL;
+        ends[0] = ends[1];
+        counts[0] = counts[1];
+    }
     struct addrinfo **cut = &others;
-    for (uint64_t skip = uv_hrtime() % count; skip > 0; skip--)
+    for (uint64_t skip = uv_hrtime() % counts[0]; skip > 0; skip--)
         cut = &(*cut)->ai_next;
     struct addrinfo *first = *cut;
     *cut = own;
