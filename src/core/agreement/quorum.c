@@ -138,6 +138,7 @@ static bool has_majority(struct parley_node *node)
         return true;
     }
     uint32_t others = forgetful(node) + late(node);
+    if (others < a->uncounted) a->uncounted = others;
     if (a->verify_since_us == 0 || others > a->uncounted) {
         if (a->verify_since_us == 0) a->verify_since_us = node->now_us;
         a->uncounted = others;
