@@ -454,7 +454,7 @@ struct parley_member {
                                   resumed included */
     uint64_t place;            /* likewise: see STEPPED */
     bool holds;                /* it is HELD, LOCKED or DONE with the digest of parley_view, or was
-                                  so to its death: it counts in `held` there */
+                                  so to its death: at PUBLISH it counts in `held` there */
     /* This node's ledger with that member: what was applied of exchanges with it. */
     uint64_t applied;
     double mass, mass_abs;

@@ -22,7 +22,7 @@ static bool holds_another(const struct parley_member *member)
 
 /* Known are those who were ever alive and have not left, or have agreed before; nobody waits for
  * who joins or came late. The writer, the first of them, is as good as done. Of who was restarted
- * under its name the boot that lives counts. */
+ * under its name the boot that lives counts; of several that live one, before all the writer. */
 static void add_members(struct record *record, const struct parley_node *node, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -31,7 +31,7 @@ static void add_members(struct record *record, const struct parley_node *node, u
         bool lives = from.state <= PARLEY_MEMBER_SUSPECT, writer = i == 0;
         if (from.state == PARLEY_MEMBER_LEFT && from.phase != PARLEY_PHASE_DONE) continue;
         struct record_member *to = member_called(record, from.name);
-        if (to && !lives && !from.holds) continue;
+        if (to && (to == record->members || (!lives && !from.holds))) continue;
         if (!to) to = &record->members[record->member_count++];
         snprintf(to->name, sizeof to->name, "%s", from.name);
         bool waited_for = from.phase != PARLEY_PHASE_JOINING && from.phase != PARLEY_PHASE_LATE;

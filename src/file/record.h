@@ -22,9 +22,9 @@
 
 struct record_member {
     char name[RECORD_NAME_BYTES];
-    bool live;     /* in the view that decided */
+    bool live;     /* in the view that decided, or the writer, which may have come later */
     bool held;     /* announced HELD with this model on disk */
-    bool locked;   /* announced that it locked it: a voter */
+    bool locked;   /* announced that it locked it: a voter; or the writer */
     uint64_t boot; /* which process of that name */
 };
 

@@ -117,7 +117,7 @@ static bool has_agreed(const struct run *run)
 }
 
 /* The others say that more have agreed than have told of it: under load all that a node has said
- * may not have been written yet. Who died in between tells nothing any more. */
+ * may not have been written yet. Who died in between, and counts there, tells nothing any more. */
 static bool is_unheard(const struct run *run)
 {
     uint64_t held = 0, told = 0;

@@ -103,32 +103,39 @@ static bool is_succeeded(const struct parley_node *node, const struct record *r)
     return false;
 }
 
-/* A name holds it once: as its process that is not dead, else as one of those that died with it. */
+/* And has not given up since. */
+static bool has_held(const struct parley_node *node, const struct record *r)
+{
+    bool given_up = r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE;
+    return !given_up && said_holds(r, self_of(node)->digest);
+}
+
+/* A name that no process lives by holds it once: as who has left before who has died, and as the
+ * newest of them. */
 static bool holds_as_another(const struct parley_node *node, const struct record *r)
 {
     int other;
     if (record_is_live(r)) return false;
     for (uint32_t at = 0; (other = roster_named(node->roster, r->name, &at)) != NONE;) {
         const struct record *o = record_of(node, (uint32_t)other);
-        bool both_dead = r->state == PARLEY_MEMBER_DEAD && o->boot > r->boot;
-        if (both_dead && said_holds(o, self_of(node)->digest)) return true;
+        bool ahead = o->state == r->state ? o->boot > r->boot : o->state == PARLEY_MEMBER_LEFT;
+        if (record_is_live(o) || (ahead && has_held(node, o))) return true;
     }
-    return is_succeeded(node, r);
+    return false;
 }
 
 bool agreement_holds(const struct parley_node *node, uint32_t member)
 {
-    const struct record *r = record_of(node, member), *self = self_of(node);
-    bool named = r == self && node->agreement.candidate >= CANDIDATE_PUBLISHING;
-    bool given_up = r->state == PARLEY_MEMBER_LEFT && r->phase != PARLEY_PHASE_DONE;
-    return !given_up && (named || said_holds(r, self->digest)) && !holds_as_another(node, r);
+    const struct record *r = record_of(node, member);
+    if (r == self_of(node) && node->agreement.candidate >= CANDIDATE_PUBLISHING) return true;
+    return has_held(node, r) && !holds_as_another(node, r);
 }
 
-static uint32_t count_holders(const struct parley_node *node, bool alive)
+static uint32_t count_holders(const struct parley_node *node, bool dead_too)
 {
     uint32_t held = 0;
     for (uint32_t i = 0; i < node->roster->count; i++) {
-        bool counts = !alive || record_of(node, i)->state != PARLEY_MEMBER_DEAD;
+        bool counts = dead_too || record_of(node, i)->state != PARLEY_MEMBER_DEAD;
         held += counts && agreement_holds(node, i);
     }
     return held;
@@ -140,7 +147,7 @@ static void publish(struct parley_node *node)
     struct agreement *a = &node->agreement;
     a->candidate = CANDIDATE_PUBLISHING;
     a->known = roster_known(node->roster);
-    a->held = count_holders(node, false);
+    a->held = count_holders(node, true);
     out_vector(node, PARLEY_UPDATE_PUBLISH, OP_PUBLISH, NONE, a->buffer);
 }
 
@@ -264,7 +271,7 @@ void agreement_done(struct parley_node *node, const struct op *op, const struct 
         a->done_us = node->now_us;
         memcpy(self_of(node)->digest, a->own, PARLEY_DIGEST_BYTES);
         node_phase(node, PARLEY_PHASE_DONE);
-        self_of(node)->voters = count_holders(node, true);
+        self_of(node)->voters = count_holders(node, false);
         if (misses_somebody(node))
             out_log(node, PARLEY_LOG_INFO,
                     "waits %d s at most for who fell silent in the agreement", LINGER_US / 1000000);

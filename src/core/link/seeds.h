@@ -14,7 +14,7 @@ struct seed_dial {
     char address[PARLEY_ADDRESS_SIZE];
     uint64_t next_us, backoff_us;
     uint64_t said_us; /* how long the wait was that was told last */
-    uint64_t boot;    /* who answered there last; 0: nobody yet */
+    uint64_t boot;    /* who was let in there last; 0: nobody yet */
     bool self;        /* this node itself has answered there last */
     bool tried;       /* a dial has failed */
     bool refused;     /* who is there wants nothing of this node, and that will not change */

@@ -134,7 +134,7 @@ struct parley_roster {
     uint64_t kept, kept_all; /* of what files tell: the members' own, and the most of all */
     bool files;              /* anything was ever told of any */
     uint64_t steps;          /* of the live */
-    uint64_t fetched;        /* bytes of picked models, of all there ever were */
+    uint64_t fetched; /* bytes of picked models, of all there ever were: looked at for a change */
 };
 
 /* PARLEY_ENOMEM. `max` is at least 1. */
