@@ -68,6 +68,7 @@ timeout 100 "$parley" run -n 1 --steps 300 --model mlp:8 --fault sleep=1s:n0@0s+
 # Of two that overlap the newest counts, and then the one before it again. What would last longer than
 # the budget ends with it.
 "$parley" run -n 3 "${table[@]}" --steps 600 --fault sleep=2ms:n0@0s --fault sleep=2ms:n1@0s \
+    --fault sleep=2ms:n2@0s+50% \
     --fault slow=2:n1@10% --fault slow=3:n1@20%+10% --fault sleep=1ms:n2@10%+95% --json json > out
 [ "$(value ok) $(value live) $(value agreed)" = "true 3 3" ]
 [ "$(grep -c '"kind":"slow","target":"n1"' json)" -eq 3 ]
@@ -159,7 +160,7 @@ wait $run || true
 # Who is started anew is the program that the others are, whatever lies in its place by then.
 cp "$parley" program
 : > json
-./program run -n 3 "${paced[@]}" --fault restart:n1@70% --json json > out &
+./program run -n 3 "${paced[@]}" --fault restart:n1@30% --json json > out &
 run=$!
 until_said json $run '"progress".*"step":[1-9]'
 printf '#!/bin/false\n' > other

@@ -406,7 +406,7 @@ Test(allreduce, who_joins_late_is_in_the_sums)
         struct ring_scene scene = four_of_each(k);
         struct parley_sim *sim = begin(&scene);
         scene_train(sim, 4);
-        scene_run(sim, 40000 + 777 * k);
+        scene_run(sim, 40000 + 1300 * k);
         parley_sim_kill(sim, k % 4, false);
         scene_run(sim, 2 * SECOND);
         parley_sim_start(sim, k % 4);

@@ -114,6 +114,7 @@ Test(budgets, of_a_budget_of_samples_many_make_all_however_unlike_their_speeds)
         struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = 16,
                                                                     .seed = 4,
                                                                     .rate = 0.01,
+                                                                    .step_us = 1000,
                                                                     .latency_us = 200,
                                                                     .configure = give_samples,
                                                                     .arg = &many});

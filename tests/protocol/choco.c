@@ -161,7 +161,7 @@ Test(choco, a_death_in_the_middle_moves_the_mean_of_the_living_no_more)
         parley_sim_kill(sim, 2, seed == 3);
         scene_run(sim, 15 * SECOND);
         parley_sim_mean(sim, before);
-        scene_run(sim, 5 * SECOND);
+        scene_run(sim, 500 * STEP_US);
         parley_sim_mean(sim, after);
         for (int j = 0; j < 640; j++)
             cr_assert_lt(fabs(after[j] - before[j]), 1e-5 * spread);
@@ -186,7 +186,7 @@ Test(choco, who_missed_rounds_begins_anew_with_its_neighbours)
     parley_sim_resume(sim, 4);
     scene_run(sim, 2 * SECOND);
     parley_sim_mean(sim, before);
-    scene_run(sim, 5 * SECOND);
+    scene_run(sim, 500 * STEP_US);
     parley_sim_mean(sim, after);
     for (int j = 0; j < 640; j++)
         cr_assert_lt(fabs(after[j] - before[j]), 1e-5 * spread);

@@ -383,6 +383,7 @@ Test(resuming, who_goes_on_from_a_file_of_the_end_does_not_end_before_the_others
             scene(&(struct parley_sim_options){.nodes = nodes,
                                                .parameters = slow ? 30000 : 1000,
                                                .seed = seed,
+                                               .step_us = 1000,
                                                .latency_us = 1000,
                                                .bandwidth_bytes = slow ? 10000 : 0,
                                                .configure = resumed_at_the_end,

@@ -20,6 +20,7 @@ static struct parley_sim *trained(struct clipped *clipped, uint64_t seed)
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
                                                                 .parameters = PARAMETERS,
                                                                 .seed = seed,
+                                                                .step_us = 1000,
                                                                 .latency_us = 300,
                                                                 .configure = configure,
                                                                 .arg = clipped});
@@ -135,6 +136,7 @@ static double moved_by(bool robust, enum parley_sim_lie lie, double *spread)
     struct parley_sim *sim = scene(&(struct parley_sim_options){.nodes = NODES,
                                                                 .parameters = PARAMETERS,
                                                                 .seed = 7,
+                                                                .step_us = 1000,
                                                                 .latency_us = 300,
                                                                 .configure = configure,
                                                                 .arg = &clipped});

@@ -237,7 +237,7 @@ Test(server_troubles, a_worker_that_leaves_is_gone_once_its_gradient_is_taken)
             struct parley_sim *sim = play(&cast, 20 + moment);
             scene_train(sim, NODES);
             server_of_all(sim, NODES);
-            scene_run(sim, 500000 + 500 * moment);
+            scene_run(sim, 500000 + 1000 * moment);
             uint64_t made = version_of(sim, 3), us = leave_us(sim);
             cr_assert_lt(us, 20000, "cast %d, moment %d: %d us", c, (int)moment, (int)us);
             cr_assert_leq(version_of(sim, 3), made + 1);

@@ -229,7 +229,7 @@ Test(servers, a_takeover_loses_at_most_what_came_after_the_newest_copy)
         struct parley_sim *sim = play(&cast, seed);
         scene_train(sim, NODES);
         uint32_t server = server_of_all(sim, NODES);
-        scene_run(sim, 500000 + 700 * seed);
+        scene_run(sim, 500000 + 1900 * seed);
         uint64_t held = said_by(sim, server)->holds;
         parley_sim_kill(sim, server, false);
         uint32_t next = server_of_all(sim, NODES);

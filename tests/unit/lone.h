@@ -52,7 +52,7 @@ struct lone {
     bool finite, finished;
     bool lacks; /* what needs a disk or memory can't be carried out */
     int error;
-    char why[320]; /* the newest line of a warning or an error */
+    char why[320], warned[320]; /* the newest line of an error, of a warning */
 };
 
 static inline struct lone *lone_new(const struct parley_config *changes)
@@ -186,7 +186,9 @@ static inline void lone_carry_out(struct lone *lone, const struct parley_update 
         break;
     case PARLEY_UPDATE_LOG:
         lone->warnings += u->log.level == PARLEY_LOG_WARN;
-        if (u->log.level <= PARLEY_LOG_WARN)
+        if (u->log.level == PARLEY_LOG_WARN)
+            snprintf(lone->warned, sizeof lone->warned, "%s", u->log.text);
+        if (u->log.level == PARLEY_LOG_ERROR)
             snprintf(lone->why, sizeof lone->why, "%s", u->log.text);
         break;
     case PARLEY_UPDATE_FINISHED:

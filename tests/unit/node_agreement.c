@@ -239,7 +239,7 @@ Test(node_agreement, who_was_late_counts_itself_and_the_dead_among_those_who_hol
                                           .stop = {.cause = PARLEY_STOP_OPERATOR}});
     say_record(lone, a, &dead);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_LATE);
-    cr_assert_str_eq(lone->why, "this node was taken for dead, a says; it is alive");
+    cr_assert_str_eq(lone->warned, "this node was taken for dead, a says; it is alive");
     for (; b.boot < 4; b.boot++)
         say_record(lone, a, &b);
     say_record(lone, a, &r);
