@@ -29,8 +29,8 @@ ninja -C $build >>$build/build.log 2>&1 || { tail -n 40 $build/build.log; exit 1
 
 # Counters add up; those of an earlier run, perhaps of other code, don't count.
 find $build -name '*.gcda' -delete
-units=(codec config merge message node_exchange node_fuzz node_hello node_initiator node_limits
-    node_members node_model node_settling period roster topology wire)
+units=(codec config merge message node_agreement node_exchange node_fuzz node_hello node_initiator
+    node_limits node_members node_model node_settling period roster seeds topology wire)
 failed=0
 for what in "--suite protocol --suite fuzz --suite failing" "${units[*]}"; do
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Two tries of each trial of soak.py but the long one, and one by each strategy that sums up: what must
-# hold under faults, on real nodes.
+# hold under faults, on real nodes. Beside them a majority is waited for in vain, and what was trained stays.
 soak=$(realpath "$(dirname "$0")/../soak.sh")
 source "$(dirname "$0")/../process/folder.sh"
 

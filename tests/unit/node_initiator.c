@@ -105,9 +105,9 @@ Test(node_initiator, a_snapshot_that_no_exchange_uses_serves_either_role)
     }
 }
 
-Test(node_initiator, what_is_mixed_is_of_its_own_time)
+Test(node_initiator, an_outer_step_uses_no_snapshot_for_which_a_peer_was_busy)
 {
-    /* Proves that an outer step begins with a snapshot of its own where the peer was busy. */
+    /* Proves that it begins with one of its own: what is mixed is of one time. */
     struct parley_config config = lone_config();
     config.strategy = PARLEY_STRATEGY_NOLOCO;
     config.mix_every = 2;

@@ -263,9 +263,9 @@ Test(node_members, who_has_ended_and_left_has_one_voice_in_whether_training_ends
     lone_free(lone);
 }
 
-Test(node_members, a_view_that_goes_on_moving_begins_to_but_once)
+Test(node_members, a_view_that_goes_on_moving_is_waited_for_three_seconds_in_all)
 {
-    /* Or a budget that is spent would not end training while somebody comes every other second. */
+    /* Else a budget that is spent would not end training while somebody comes each second. */
     struct lone *lone = plain_node();
     for (uint64_t boot = 1; boot <= 5; boot++) {
         lone_peer(lone, (char[]){(char)('a' + boot), 0}, boot);

@@ -103,6 +103,7 @@ Test(node_settling, whose_training_has_not_ended_yet_is_waited_for)
 
 Test(node_settling, who_has_proposed_is_asked_as_it_asks_nobody)
 {
+    /* Proves that a node whose turn it is to be asked does not wait for it in vain. */
     for (int proposed = 0; proposed < 2; proposed++) {
         uint32_t conn;
         struct lone *lone = settling_node(&conn, 1);
@@ -262,6 +263,7 @@ Test(node_settling, each_is_asked_in_turn_for_the_sketches_of_whom_no_link_leads
 
 Test(node_settling, who_asks_again_for_a_sketch_gets_it_once)
 {
+    /* Proves that a link that is slow to tell that it has come costs no second one. */
     uint32_t conns[2];
     struct lone *lone = sketched_node(conns, 2);
     struct message_sketches lacks = {.lacks = {{2}}, .lacks_count = 1};
