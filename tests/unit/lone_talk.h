@@ -46,6 +46,11 @@ static inline uint32_t accepted_peer(struct lone *lone, const char *name, uint64
     return conn;
 }
 
+static inline void say_lives(struct lone *lone, uint32_t conn)
+{
+    lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+}
+
 /* Brings the responder's slot to READY for sequence 7 of the peer at `conn`. */
 static inline void to_ready(struct lone *lone, uint32_t conn)
 {

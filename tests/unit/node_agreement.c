@@ -28,7 +28,7 @@ static void say_proposes(struct lone *lone, uint32_t conn, uint64_t boot, const 
 /* a goes on to say that it lives, and no more. */
 static void keep_alive(struct lone *lone, uint32_t conn)
 {
-    lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+    say_lives(lone, conn);
     lone_run(lone, 1000000);
     lone_done_all(lone);
 }
@@ -139,7 +139,7 @@ Test(node_agreement, after_a_slow_write_a_node_is_no_more_patient_than_before)
     for (int i = 0; i < 60; i++) {
         while (lone->ops_count > 0 && lone->ops[0].type != PARLEY_UPDATE_WRITE)
             lone_done(lone, 0);
-        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        say_lives(lone, conn);
         lone_run(lone, 1000000);
     }
     cr_assert(lone->ops_count == 1 && lone->ops[0].type == PARLEY_UPDATE_WRITE);

@@ -211,7 +211,7 @@ Test(node_exchange, who_is_asked_in_vain_is_asked_ever_more_rarely)
     lone_closed(lone, a, PARLEY_CLOSED_RESET);
     for (int second = 0; second < 60; second++) {
         lone_listen(lone, b);
-        lone_say(lone, b, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, b);
         lone_run(lone, 1000000);
         asked += lone_heard(lone, WIRE_ASK, NULL);
     }

@@ -493,7 +493,7 @@ static void put_off_for(struct lone *lone, uint32_t conn, int seconds, bool read
         const struct slot *slot = &lone->node->exchange.slots[INITIATOR];
         struct message_exchange alive = {.sequence = slot->sequence, .from_responder = 1};
         lone_say(lone, conn, WIRE_KEEPALIVE, &alive);
-        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, conn);
         lone_run(lone, 1000000);
         while (lone->ops_count > 0 && (reads || lone->ops[0].type != PARLEY_UPDATE_SEND_CHUNK))
             lone_done(lone, 0);
@@ -527,7 +527,7 @@ Test(node_initiator, nobody_is_waited_for_because_another_says_that_it_will_answ
     to_offered(lone, conn, 1);
     for (int second = 0; second < 16; second++) {
         cr_assert(second > 9 || lone->conns[conn] == LONE_OPEN, "%d", second);
-        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, conn);
         put_off_for(lone, other, 1, true);
         make_steps(lone, 1);
     }

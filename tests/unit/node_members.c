@@ -574,7 +574,7 @@ Test(node_members, a_link_that_is_silent_since_its_end_died_is_none_to_dial_it_a
     say_of_b(lone, a, 0, PARLEY_MEMBER_DEAD);
     cr_assert_eq(lone->conns[b], LONE_OPEN);
     for (int second = 0; second < 10 && under_way(lone) == 0; second++) {
-        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, a);
         lone_run(lone, 1000000);
     }
     cr_assert(lone->conns[b] == LONE_CLOSED && under_way(lone) != 0);
@@ -592,7 +592,7 @@ Test(node_members, of_the_dead_at_one_address_the_last_is_dialled)
     dead.boot = 3;
     say_record(lone, a, &dead);
     for (int second = 0; second < 10; second++) {
-        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, a);
         lone_run(lone, 1000000);
         for (uint32_t i = 0; i < lone->node->open_count; i++)
             cr_assert_neq(connection_at(lone->node, i)->member, 2);
@@ -608,7 +608,7 @@ Test(node_members, the_link_of_a_suspect_ends_as_others_say_that_it_is_dead)
     uint32_t a = lone_peer(lone, "a", 1), b = lone_peer(lone, "b", 2);
     for (int tenth = 0; tenth < 50 && record_of(lone->node, 2)->state == PARLEY_MEMBER_ALIVE;
          tenth++) {
-        lone_say(lone, a, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, a);
         lone_run(lone, 100000);
     }
     cr_assert_eq(record_of(lone->node, 2)->state, PARLEY_MEMBER_SUSPECT);

@@ -159,18 +159,28 @@ Test(node_model, who_asks_for_a_state_that_is_not_given_now_is_told_so_at_once)
     lone_free(lone);
 }
 
+/* A joiner has asked for a state during an exchange, which is over by now. */
+static struct lone *told_no(uint32_t *conn, uint32_t *joiner)
+{
+    struct lone *lone = outer_node();
+    *conn = accepted_peer(lone, "a", 1);
+    *joiner = accepted_peer(lone, "b", 2);
+    make_steps(lone, 2);
+    to_ready(lone, *conn);
+    cr_assert(refuses_state(lone, *joiner));
+    lone_say(lone, *conn, WIRE_COMMIT,
+             &(struct message_exchange){.sequence = 7, .share = SHARE_ALONE});
+    lone_done_all(lone);
+    return lone;
+}
+
 Test(node_model, who_was_told_no_comes_before_the_next_exchange)
 {
     /* Proves that one exchange after the other does not keep a state from who asks for it, where
      * neither may be under way with the other. */
-    struct lone *lone = outer_node();
-    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
-    struct message_exchange m = {.sequence = 7, .share = SHARE_ALONE};
-    make_steps(lone, 2);
-    to_ready(lone, conn);
-    cr_assert(refuses_state(lone, joiner));
-    lone_say(lone, conn, WIRE_COMMIT, &m);
-    lone_done_all(lone);
+    uint32_t conn, joiner;
+    struct lone *lone = told_no(&conn, &joiner);
+    struct message_exchange m = {.share = SHARE_ALONE};
     make_steps(lone, 2);
     for (m.sequence = 8; m.sequence <= 9; m.sequence++) {
         lone_listen(lone, conn);
@@ -185,19 +195,13 @@ Test(node_model, who_was_told_no_comes_before_the_next_exchange)
 
 Test(node_model, who_was_told_no_and_has_got_a_state_keeps_back_no_exchange)
 {
-    struct lone *lone = outer_node();
-    uint32_t conn = accepted_peer(lone, "a", 1), joiner = accepted_peer(lone, "b", 2);
-    struct message_exchange m = {.sequence = 7, .share = SHARE_ALONE};
-    make_steps(lone, 2);
-    to_ready(lone, conn);
-    cr_assert(refuses_state(lone, joiner));
-    lone_say(lone, conn, WIRE_COMMIT, &m);
-    lone_done_all(lone);
+    uint32_t conn, joiner;
+    struct lone *lone = told_no(&conn, &joiner);
     ask_for_state(lone, joiner);
     lone_done_all(lone);
     make_steps(lone, 2);
-    m.sequence = 8;
-    lone_say(lone, conn, WIRE_OFFER, &m);
+    lone_say(lone, conn, WIRE_OFFER,
+             &(struct message_exchange){.sequence = 8, .share = SHARE_ALONE});
     cr_assert_neq(responder(lone)->state, SLOT_IDLE);
     lone_free(lone);
 }
@@ -228,7 +232,7 @@ Test(node_model, who_has_lost_its_model_asks_one_that_was_heard_just_now)
         say_record(lone, conns[i], &r);
     }
     lone_run(lone, 2000001);
-    lone_say(lone, conns[PEERS / 2], WIRE_PING, &(struct message_probe){1, lone->config.boot});
+    say_lives(lone, conns[PEERS / 2]);
     to_diverged(lone);
     cr_assert_eq(lone->node->fetch.conn, conns[PEERS / 2]);
     lone_free(lone);
@@ -251,7 +255,7 @@ Test(node_model, who_gets_nothing_of_a_state_is_waited_for_all_the_same)
     say_record(lone, conn, &a);
     cr_assert_eq(phase_of(lone->node), PARLEY_PHASE_TRAIN);
     for (int second = 0; second < 11; second++) {
-        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+        say_lives(lone, conn);
         lone_run(lone, 1000000);
     }
     lone_say(lone, conn, WIRE_FETCH, &(struct message_fetch){.sequence = 1});
@@ -684,7 +688,7 @@ Test(node_model, who_loses_its_model_again_long_after_it_took_one_is_helped_agai
         cr_assert_eq(ledger(lone).joins, times);
         cr_assert_gt(lone->steps_left, 0);
         for (int second = 0; second < 40; second++) {
-            lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, lone->config.boot});
+            say_lives(lone, conn);
             lone_run(lone, 1000000);
         }
     }
@@ -748,7 +752,7 @@ Test(node_model, a_link_over_which_no_answer_and_nothing_else_came_is_closed)
         uint32_t conn = accepted_peer(lone, "a", 1);
         to_asked(lone, conn);
         lone_run(lone, 100000);
-        if (heard) lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        if (heard) say_lives(lone, conn);
         lone_run(lone, 500000);
         cr_assert_eq(lone->conns[conn], heard ? LONE_OPEN : LONE_CLOSED);
         lone_free(lone);
@@ -935,7 +939,7 @@ Test(node_model, who_is_far_ahead_and_gives_no_state_stops_nobody)
         lone_run(lone, 100000);
         lone_done_all(lone);
         lone_say(lone, conn, WIRE_FETCHED, &no);
-        lone_say(lone, conn, WIRE_PING, &(struct message_probe){1, config.boot});
+        say_lives(lone, conn);
         if (i == 50) cr_assert(s->follows && lone->node->fetch.sequence > 5, "it asks");
     }
     cr_assert(!s->follows && s->stage != ROUNDS_RESTING, "a round of its own");

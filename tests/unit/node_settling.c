@@ -19,7 +19,7 @@ static void keep_alive(struct lone *lone, const uint32_t *conns, uint32_t count,
 {
     for (uint32_t second = 0; second < seconds; second++) {
         for (uint32_t i = 0; i < count; i++)
-            lone_say(lone, conns[i], WIRE_PING, &(struct message_probe){1, lone->config.boot});
+            say_lives(lone, conns[i]);
         lone_run(lone, 1000000);
         lone_done_all(lone);
     }
